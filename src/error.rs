@@ -1,0 +1,150 @@
+//! The one error type of the crate.
+//!
+//! | category  | meaning                                          | in Python           |
+//! |-----------|--------------------------------------------------|---------------------|
+//! | parameter | a setting is out of range or unknown             | `ValueError`        |
+//! | input     | the rows, targets or weights cannot be used      | `ValueError`        |
+//! | run       | the run was ended from outside ([`Error::Interrupted`]) | the interrupt itself |
+//!
+//! Every message names the argument, what was found and what was expected. "Not converged" is no
+//! error: it is a [`StopReason`](crate::run::StopReason).
+
+use crate::loss;
+
+/// Why a fit could not be done.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No loss has this name.
+    #[error("loss: found {found:?}, expected one of {}", loss::names().join(", "))]
+    UnknownLoss {
+        /// The name that was asked for.
+        found: String,
+    },
+    /// The loss has no shape parameter, yet one was given.
+    #[error(
+        "loss_param: found {found}, expected None, because loss {loss:?} has no shape parameter"
+    )]
+    NoLossParam {
+        /// Name of the loss.
+        loss: &'static str,
+        /// The value given.
+        found: f64,
+    },
+    /// The shape parameter of the loss is out of its range.
+    #[error("loss_param: found {found}, expected {param} to be {expected} for loss {loss:?}")]
+    LossParam {
+        /// Name of the loss.
+        loss: &'static str,
+        /// Name of its shape parameter.
+        param: &'static str,
+        /// The value given.
+        found: f64,
+        /// The range in words.
+        expected: &'static str,
+    },
+    /// A setting is out of its range.
+    #[error("{name}: found {found}, expected {expected}")]
+    Parameter {
+        /// Name of the setting.
+        name: &'static str,
+        /// The value given.
+        found: String,
+        /// The range in words.
+        expected: &'static str,
+    },
+    /// An array has the wrong length.
+    #[error("{name}: found length {found}, expected {expected} ({why})")]
+    Length {
+        /// Name of the array.
+        name: &'static str,
+        /// Its length.
+        found: usize,
+        /// The length it must have.
+        expected: usize,
+        /// Where the expected length comes from.
+        why: &'static str,
+    },
+    /// There is nothing to learn from.
+    #[error("X: found {n_rows} rows and {n_cols} columns, expected at least one of each")]
+    EmptyRows {
+        /// Number of rows.
+        n_rows: usize,
+        /// Number of columns.
+        n_cols: usize,
+    },
+    /// More rows than the visiting order can number.
+    #[error("X: found {n_rows} rows, expected fewer than 2^32")]
+    TooManyRows {
+        /// Number of rows.
+        n_rows: usize,
+    },
+    /// The row pointers of a CSR matrix do not start at zero.
+    #[error("X.indptr: found {found} at position 0, expected 0")]
+    IndptrStart {
+        /// The first entry.
+        found: i64,
+    },
+    /// The row pointers of a CSR matrix go down.
+    #[error(
+        "X.indptr: found {next} after {previous} at row {row}, expected it never to decrease \
+         (more than 2^31 - 1 non-zeros need int64)"
+    )]
+    IndptrDecreases {
+        /// The row whose end lies before its start.
+        row: usize,
+        /// Where the row starts.
+        previous: i64,
+        /// Where it is said to end.
+        next: i64,
+    },
+    /// A CSR matrix points past its own arrays.
+    #[error(
+        "X.indptr: found {found} non-zeros, expected at most {available}, the length of {array}"
+    )]
+    IndptrEnd {
+        /// The last entry.
+        found: i64,
+        /// The length of the shorter array.
+        available: usize,
+        /// Which array is too short.
+        array: &'static str,
+    },
+    /// A column index of a CSR matrix is out of range.
+    #[error("X.indices: found column {found}, expected 0 <= column < {n_cols}")]
+    ColumnIndex {
+        /// The index.
+        found: i64,
+        /// Number of columns.
+        n_cols: usize,
+    },
+    /// A target lies outside the domain of the loss.
+    #[error("y: found {found} at row {row}, expected {expected} for loss {loss:?}")]
+    Target {
+        /// The row.
+        row: usize,
+        /// Its target.
+        found: f64,
+        /// The domain in words.
+        expected: &'static str,
+        /// Name of the loss.
+        loss: &'static str,
+    },
+    /// All rows that count belong to one class.
+    #[error("y: found one class among the rows of positive weight, expected at least two classes")]
+    OneClass,
+    /// A sample weight is negative or not finite.
+    #[error("sample_weight: found {found} at row {row}, expected finite weights >= 0")]
+    Weight {
+        /// The row.
+        row: usize,
+        /// Its weight.
+        found: f64,
+    },
+    /// No row counts.
+    #[error("sample_weight: found no positive weight, expected at least one")]
+    NoWeight,
+    /// The monitor asked to abandon the run.
+    #[error("interrupted")]
+    Interrupted,
+}

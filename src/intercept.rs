@@ -1,0 +1,235 @@
+//! The unregularised intercept: what makes its certificate exact.
+//!
+//! With an intercept the dual has the constraint `sum_i c_i a_i = 0`. Solvers may wander off it;
+//! a certificate may not. At an evaluation the dual point is first put back on the constraint
+//! ([`balance`]), then `b` is chosen by minimising `P` over it ([`minimise`]).
+
+/// Makes `sum_i c_i a_i = 0` by scaling the values of the heavier sign towards 0.
+///
+/// The dual domain of every loss is an interval that contains 0, so the result is feasible.
+pub fn balance(dual: &mut [f64], weight: impl Fn(usize) -> f64) {
+    let (mut above, mut below) = (0.0, 0.0);
+    for (i, &a) in dual.iter().enumerate() {
+        let mass = weight(i) * a;
+        if mass > 0.0 {
+            above += mass
+        } else {
+            below -= mass
+        }
+    }
+    // One of the two factors is 1.
+    let lighter = above.min(below);
+    let scale_above = if above > 0.0 { lighter / above } else { 1.0 };
+    let scale_below = if below > 0.0 { lighter / below } else { 1.0 };
+    for (i, a) in dual.iter_mut().enumerate() {
+        if weight(i) > 0.0 {
+            *a *= if *a > 0.0 { scale_above } else { scale_below };
+        }
+    }
+}
+
+/// A point on the graph of a convex function, with a subgradient.
+#[derive(Clone, Copy)]
+struct Touch {
+    b: f64,
+    value: f64,
+    slope: f64,
+}
+
+/// More evaluations than any bracket of `f64` needs when every third step at least halves it.
+const MAX_EVALUATIONS: usize = 300;
+
+/// A minimiser of the convex function whose value and subgradient `at` returns.
+///
+/// The search ends as soon as the value is provably within `precision * |value|` of the minimum: the
+/// tangents at the ends of the bracket bound it from below. Their intersection is also the next
+/// trial, which is exact at a kink, in turn with the zero of the interpolated slope, which is exact
+/// on a parabola; if two trials together have not halved the bracket, the next one bisects it.
+pub fn minimise(start: f64, precision: f64, mut at: impl FnMut(f64) -> (f64, f64)) -> f64 {
+    let mut touch = |b: f64| {
+        let (value, slope) = at(b);
+        Touch { b, value, slope }
+    };
+    let first = touch(start);
+    let Some((mut left, mut right)) = bracket(first, &mut touch) else {
+        return first.b;
+    };
+    let mut widths = [f64::INFINITY; 2];
+    for trial in 0..MAX_EVALUATIONS {
+        let best = if right.value < left.value {
+            right
+        } else {
+            left
+        };
+        if left.slope == 0.0 {
+            return left.b;
+        }
+        if right.slope == 0.0 {
+            return right.b;
+        }
+        let kink = (right.value - left.value + left.slope * left.b - right.slope * right.b)
+            / (left.slope - right.slope);
+        let bound = left.value + left.slope * (kink - left.b);
+        if best.value - bound <= precision * best.value.abs() {
+            return best.b;
+        }
+        let width = right.b - left.b;
+        let middle = left.b + 0.5 * width;
+        let guess = if width > 0.5 * widths[0] {
+            middle
+        } else if trial % 2 == 0 {
+            kink
+        } else {
+            left.b - left.slope * (width / (right.slope - left.slope))
+        };
+        widths = [widths[1], width];
+        // Also catches NaN, where a slope or value was infinite.
+        let b = if left.b < guess && guess < right.b {
+            guess
+        } else {
+            middle
+        };
+        if !(left.b < b && b < right.b) {
+            return best.b;
+        }
+        let next = touch(b);
+        if next.slope <= 0.0 {
+            left = next
+        } else {
+            right = next
+        }
+    }
+    if right.value < left.value {
+        right.b
+    } else {
+        left.b
+    }
+}
+
+/// Walks downhill from `first` with growing steps until the slope changes sign. `None` if `first` is
+/// a minimiser itself. The ends may coincide in one point of slope 0.
+fn bracket(first: Touch, touch: &mut impl FnMut(f64) -> Touch) -> Option<(Touch, Touch)> {
+    if first.slope == 0.0 {
+        return None;
+    }
+    let downhill = -first.slope.signum();
+    let mut near = first;
+    let mut step = (0.01 * first.b.abs()).max(0.1);
+    loop {
+        let far = touch(near.b + downhill * step);
+        // A slope that underflows to 0 (a minimum at infinity) ends the walk too.
+        if far.slope * downhill >= 0.0 || far.slope.is_nan() {
+            return Some(if downhill > 0.0 {
+                (near, far)
+            } else {
+                (far, near)
+            });
+        }
+        near = far;
+        step *= 4.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn balance_reaches_the_constraint_and_only_shrinks() {
+        let weights = [1.0, 2.0, 0.0, 0.5, 3.0];
+        for start in [
+            [0.5, -1.0, 9.0, 0.2, 0.4],
+            [1.0, 1.0, 1.0, 1.0, 1.0],
+            [-1.0; 5],
+            [0.0; 5],
+        ] {
+            let mut dual = start;
+            balance(&mut dual, |i| weights[i]);
+            let sum: f64 = dual.iter().zip(weights).map(|(a, c)| c * a).sum();
+            assert!(sum.abs() < 1e-15, "{dual:?}");
+            for (after, before) in dual.iter().zip(start) {
+                assert!(after * before >= 0.0 && after.abs() <= before.abs());
+            }
+        }
+    }
+
+    #[test]
+    fn minimise_finds_parabolas_kinks_and_flats() {
+        let cases: [(&dyn Fn(f64) -> (f64, f64), f64); 4] = [
+            (&|b| ((b - 3.0) * (b - 3.0) + 1.0, 2.0 * (b - 3.0)), 3.0),
+            (&|b| ((b + 1e6).abs() + 1.0, (b + 1e6).signum()), -1e6),
+            (
+                &|b: f64| (b.exp() - 7.0 * b + 10.0, b.exp() - 7.0),
+                7f64.ln(),
+            ),
+            (
+                &|b: f64| {
+                    (
+                        (b - 1e-9).abs().mul_add(3.0, 1.0),
+                        3.0 * (b - 1e-9).signum(),
+                    )
+                },
+                1e-9,
+            ),
+        ];
+        for (at, expected) in cases {
+            for start in [-1e3, -1.0, 0.0, 0.5, 20.0] {
+                let found = minimise(start, 0.0, at);
+                assert!(
+                    (at(found).0 - at(expected).0).abs() <= 1e-13 * at(expected).0,
+                    "{start}: {found}"
+                );
+            }
+        }
+        let flat = minimise(100.0, 0.0, |b| {
+            (
+                (b.abs() - 2.0).max(0.0),
+                if b.abs() > 2.0 { b.signum() } else { 0.0 },
+            )
+        });
+        assert!(flat.abs() <= 2.0);
+    }
+
+    #[test]
+    fn minimise_ends_where_the_minimum_is_at_infinity() {
+        let b = minimise(0.0, 1e-14, |b: f64| (b.exp(), b.exp()));
+        assert_eq!(b.exp(), 0.0);
+    }
+
+    #[test]
+    fn minimise_takes_few_evaluations() {
+        // The median of many points: piecewise linear with 1000 kinks; and a sum of logistic losses.
+        let points: Vec<f64> = (0..1000)
+            .map(|i| f64::from(i * 7919 % 1000) / 37.0)
+            .collect();
+        let mut count = 0;
+        minimise(0.0, 1e-14, |b| {
+            count += 1;
+            let value = points.iter().map(|p| (b - p).abs()).sum();
+            (
+                value,
+                points
+                    .iter()
+                    .map(|p| if b == *p { 0.0 } else { (b - p).signum() })
+                    .sum(),
+            )
+        });
+        assert!(count <= 30, "{count}");
+        count = 0;
+        minimise(0.0, 1e-14, |b| {
+            count += 1;
+            let value = points
+                .iter()
+                .map(|p| (b - p).exp().ln_1p() + 0.3 * (p - b))
+                .sum();
+            (
+                value,
+                points
+                    .iter()
+                    .map(|p| 1.0 / (1.0 + (p - b).exp()) - 0.3)
+                    .sum(),
+            )
+        });
+        assert!(count <= 30, "{count}");
+    }
+}

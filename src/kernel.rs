@@ -1,0 +1,407 @@
+//! The arithmetic on one row, and the only `unsafe` of the core.
+//!
+//! Each kernel has a naive twin in the tests below that a property test compares it with.
+//!
+//! Sparse matrices come from numpy, whose arrays another thread can write while we read. Checking an
+//! index once is then not enough: it may have changed before it is used. So the arrays are held as
+//! [`Loan`]s, whose elements are read by relaxed atomic loads (plain moves on every CPU we build
+//! for): a concurrent write is no data race, and each index is checked at the very use of the value
+//! that was read. An index found out of range unwinds with an [`Error`], which costs the loop
+//! nothing; the border to Python turns it into an exception.
+
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::error::Error;
+
+/// A number type in which rows can be stored. All arithmetic on it is done in `f64`.
+pub trait Real: Element + Into<f64> {}
+impl Real for f32 {}
+impl Real for f64 {}
+
+/// A number type in which column indices and row pointers can be stored.
+pub trait Index: Element {
+    /// As an index; a negative number becomes one that is out of any range.
+    fn to_usize(self) -> usize;
+    /// As a number to print.
+    fn to_i64(self) -> i64;
+}
+
+/// A plain number that can be read atomically.
+pub trait Element: Copy + Send + Sync + 'static {
+    /// Reads the number at `at` by a relaxed atomic load.
+    ///
+    /// # Safety
+    /// `at` is aligned and points to memory that stays allocated during the call.
+    unsafe fn load(at: *const Self) -> Self;
+}
+
+macro_rules! element {
+    ($($number:ty as $atomic:ty: $from_bits:expr;)+) => {$(
+        impl Element for $number {
+            #[inline(always)]
+            unsafe fn load(at: *const Self) -> Self {
+                // SAFETY: the caller vouches for alignment and life time; the atomic type has the
+                // size and alignment of the number, and we only ever load through it.
+                let atomic = unsafe { <$atomic>::from_ptr(at.cast_mut().cast()) };
+                $from_bits(atomic.load(Ordering::Relaxed))
+            }
+        }
+    )+};
+}
+
+element! {
+    f32 as AtomicU32: f32::from_bits;
+    f64 as AtomicU64: f64::from_bits;
+    i32 as AtomicU32: u32::cast_signed;
+    i64 as AtomicU64: u64::cast_signed;
+    u32 as AtomicU32: std::convert::identity;
+    u64 as AtomicU64: std::convert::identity;
+}
+
+macro_rules! index {
+    ($($number:ty),+) => {$(
+        impl Index for $number {
+            #[inline(always)]
+            #[allow(clippy::cast_lossless)]
+            fn to_usize(self) -> usize {
+                self as usize
+            }
+
+            #[allow(clippy::cast_possible_wrap, clippy::cast_lossless)]
+            fn to_i64(self) -> i64 {
+                self as i64
+            }
+        }
+    )+};
+}
+
+index!(i32, i64, u32, u64);
+
+/// A borrowed array whose owner may let another thread write to it.
+#[derive(Debug)]
+pub struct Loan<'a, T> {
+    start: *const T,
+    len: usize,
+    lender: PhantomData<&'a [T]>,
+}
+
+impl<T> Clone for Loan<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Loan<'_, T> {}
+
+// SAFETY: a Loan gives out nothing but copies of elements, read atomically.
+unsafe impl<T: Element> Send for Loan<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Element> Sync for Loan<'_, T> {}
+
+impl<'a, T: Element> Loan<'a, T> {
+    /// Borrows a slice.
+    pub fn new(slice: &'a [T]) -> Self {
+        Self {
+            start: slice.as_ptr(),
+            len: slice.len(),
+            lender: PhantomData,
+        }
+    }
+
+    /// Borrows `len` elements from `start` on, which others may write at the same time.
+    ///
+    /// # Safety
+    /// `start` is aligned, and the `len` elements from it on stay allocated during `'a`.
+    pub unsafe fn from_raw(start: *const T, len: usize) -> Self {
+        Self {
+            start,
+            len,
+            lender: PhantomData,
+        }
+    }
+
+    /// Number of elements.
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// The elements `from..to`.
+    ///
+    /// # Panics
+    /// If the range is not inside.
+    #[inline]
+    #[must_use]
+    pub fn range(self, from: usize, to: usize) -> Self {
+        assert!(
+            from <= to && to <= self.len,
+            "range {from}..{to} of an array of length {}",
+            self.len
+        );
+        // SAFETY: from <= len, so the pointer stays inside the array or at its end.
+        Self {
+            start: unsafe { self.start.add(from) },
+            len: to - from,
+            lender: PhantomData,
+        }
+    }
+
+    /// The present value of element `k`.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[inline]
+    pub fn get(self, k: usize) -> T {
+        assert!(
+            k < self.len,
+            "element {k} of an array of length {}",
+            self.len
+        );
+        // SAFETY: k < len, and the constructor vouches for the memory.
+        unsafe { T::load(self.start.add(k)) }
+    }
+
+    /// The present values in order.
+    #[inline]
+    pub fn iter(self) -> impl Iterator<Item = T> + 'a {
+        // SAFETY: k < len, and the constructor vouches for the memory.
+        (0..self.len).map(move |k| unsafe { T::load(self.start.add(k)) })
+    }
+}
+
+/// Ends the run from the depths of a kernel: an index that was valid at the start no longer is.
+#[cold]
+#[inline(never)]
+fn stray_index(found: i64, n_cols: usize) -> ! {
+    // No panic message is printed: this is an error on its way to the border, see `catch_stray`.
+    std::panic::resume_unwind(Box::new(Error::ColumnIndex { found, n_cols }))
+}
+
+/// Runs `work`, turning an index found out of range in a kernel into the error it is.
+///
+/// To be put around work on arrays that other threads may write. Other panics pass through.
+pub fn catch_stray<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
+        Ok(result) => result,
+        Err(payload) => match payload.downcast::<Error>() {
+            Ok(error) => Err(*error),
+            Err(other) => std::panic::resume_unwind(other),
+        },
+    }
+}
+
+/// Accumulators per dense reduction: enough to hide the latency of an addition and to let the
+/// compiler use vector registers, which it may not do with a single running sum.
+const LANES: usize = 8;
+
+/// `sum_j x_j w_j`.
+#[inline]
+pub fn dense_dot<F: Real>(x: &[F], w: &[f64]) -> f64 {
+    let mut sums = [0.0; LANES];
+    let mut x_blocks = x.chunks_exact(LANES);
+    let mut w_blocks = w.chunks_exact(LANES);
+    for (x, w) in (&mut x_blocks).zip(&mut w_blocks) {
+        for lane in 0..LANES {
+            sums[lane] += x[lane].into() * w[lane];
+        }
+    }
+    let rest: f64 = x_blocks
+        .remainder()
+        .iter()
+        .zip(w_blocks.remainder())
+        .map(|(&x, &w)| x.into() * w)
+        .sum();
+    sum_lanes(sums) + rest
+}
+
+/// `w += scale x`.
+#[inline]
+pub fn dense_axpy<F: Real>(scale: f64, x: &[F], w: &mut [f64]) {
+    for (w, &x) in w.iter_mut().zip(x) {
+        *w += scale * x.into();
+    }
+}
+
+/// `sum_j x_j^2`.
+#[inline]
+pub fn dense_sq_norm<F: Real>(x: &[F]) -> f64 {
+    let mut sums = [0.0; LANES];
+    let mut blocks = x.chunks_exact(LANES);
+    for x in &mut blocks {
+        for lane in 0..LANES {
+            let v: f64 = x[lane].into();
+            sums[lane] += v * v;
+        }
+    }
+    let rest: f64 = blocks
+        .remainder()
+        .iter()
+        .map(|&x| x.into() * x.into())
+        .sum();
+    sum_lanes(sums) + rest
+}
+
+/// `sum_k values_k w[indices_k]`; both arrays have the same length.
+#[inline]
+pub fn sparse_dot<F: Real, I: Index>(values: Loan<'_, F>, indices: Loan<'_, I>, w: &[f64]) -> f64 {
+    // Two sums: half the latency chain of one, and no remainder worth speaking of on short rows.
+    let mut sums = [0.0; 2];
+    for (k, (x, j)) in values.iter().zip(indices.iter()).enumerate() {
+        let Some(&w) = w.get(j.to_usize()) else {
+            stray_index(j.to_i64(), w.len())
+        };
+        sums[k % 2] += x.into() * w;
+    }
+    sums[0] + sums[1]
+}
+
+/// `w[indices_k] += scale values_k`; both arrays have the same length.
+#[inline]
+pub fn sparse_axpy<F: Real, I: Index>(
+    scale: f64,
+    values: Loan<'_, F>,
+    indices: Loan<'_, I>,
+    w: &mut [f64],
+) {
+    let n_cols = w.len();
+    for (x, j) in values.iter().zip(indices.iter()) {
+        let Some(w) = w.get_mut(j.to_usize()) else {
+            stray_index(j.to_i64(), n_cols)
+        };
+        *w += scale * x.into();
+    }
+}
+
+/// `sum_k values_k^2`.
+#[inline]
+pub fn sparse_sq_norm<F: Real>(values: Loan<'_, F>) -> f64 {
+    values.iter().map(|x| x.into() * x.into()).sum()
+}
+
+/// Pairwise, so that the order of additions does not depend on how the compiler unrolls.
+#[inline]
+fn sum_lanes(s: [f64; LANES]) -> f64 {
+    ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    mod naive {
+        pub(super) fn dot(x: &[f64], w: &[f64]) -> f64 {
+            x.iter().zip(w).map(|(x, w)| x * w).sum()
+        }
+
+        pub(super) fn axpy(scale: f64, x: &[f64], w: &[f64]) -> Vec<f64> {
+            x.iter().zip(w).map(|(x, w)| w + scale * x).collect()
+        }
+
+        /// The dense row that a sparse one stands for.
+        pub(super) fn scatter(values: &[f64], indices: &[i32], n_cols: usize) -> Vec<f64> {
+            let mut row = vec![0.0; n_cols];
+            for (v, &j) in values.iter().zip(indices) {
+                row[usize::try_from(j).expect("test indices are not negative")] += v;
+            }
+            row
+        }
+    }
+
+    const N_COLS: usize = 37;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() <= 1e-12 * (1.0 + a.abs().max(b.abs()))
+    }
+
+    fn numbers(n: usize) -> impl Strategy<Value = Vec<f64>> {
+        prop::collection::vec(-10.0..10.0, n)
+    }
+
+    fn dense() -> impl Strategy<Value = (Vec<f64>, Vec<f64>)> {
+        (0usize..70).prop_flat_map(|n| (numbers(n), numbers(n)))
+    }
+
+    fn sparse() -> impl Strategy<Value = (Vec<f64>, Vec<i32>, Vec<f64>)> {
+        (0usize..20).prop_flat_map(|nnz| {
+            let index = 0..i32::try_from(N_COLS).expect("small");
+            (
+                numbers(nnz),
+                prop::collection::vec(index, nnz),
+                numbers(N_COLS),
+            )
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn dense_kernels_agree_with_the_naive((x, w) in dense(), scale in -3.0..3.0f64) {
+            prop_assert!(close(dense_dot(&x, &w), naive::dot(&x, &w)));
+            prop_assert!(close(dense_sq_norm(&x), naive::dot(&x, &x)));
+            let mut moved = w.clone();
+            dense_axpy(scale, &x, &mut moved);
+            for (a, b) in moved.iter().zip(naive::axpy(scale, &x, &w)) {
+                prop_assert!(close(*a, b));
+            }
+        }
+
+        #[test]
+        fn float32_rows_are_accumulated_in_float64((x, w) in dense()) {
+            let single: Vec<f32> = x.iter().map(|&v| v as f32).collect();
+            let back: Vec<f64> = single.iter().map(|&v| f64::from(v)).collect();
+            prop_assert!(close(dense_dot(&single, &w), naive::dot(&back, &w)));
+            prop_assert!(close(dense_sq_norm(&single), naive::dot(&back, &back)));
+        }
+
+        #[test]
+        fn sparse_kernels_agree_with_the_naive((values, indices, w) in sparse(), scale in -3.0..3.0f64) {
+            let row = naive::scatter(&values, &indices, N_COLS);
+            let wide: Vec<i64> = indices.iter().map(|&j| i64::from(j)).collect();
+            let (v, narrow, wide) = (Loan::new(&values), Loan::new(&indices), Loan::new(&wide));
+            prop_assert!(close(sparse_dot(v, narrow, &w), naive::dot(&row, &w)));
+            prop_assert!(close(sparse_dot(v, wide, &w), naive::dot(&row, &w)));
+            prop_assert!(close(sparse_sq_norm(v), naive::dot(&values, &values)));
+            let mut moved = w.clone();
+            sparse_axpy(scale, v, narrow, &mut moved);
+            for (a, b) in moved.iter().zip(naive::axpy(scale, &row, &w)) {
+                prop_assert!(close(*a, b));
+            }
+        }
+    }
+
+    #[test]
+    fn an_index_out_of_range_is_an_error_not_a_panic() {
+        let values = [1.0, 2.0];
+        for found in [-1, 3, i32::MAX, i32::MIN] {
+            let indices = [0, found];
+            let expected = Err(Error::ColumnIndex {
+                found: i64::from(found),
+                n_cols: 3,
+            });
+            let dot = catch_stray(|| {
+                Ok(sparse_dot(
+                    Loan::new(&values),
+                    Loan::new(&indices),
+                    &[1.0; 3],
+                ))
+            });
+            assert_eq!(dot, expected);
+            let axpy = catch_stray(|| {
+                sparse_axpy(1.0, Loan::new(&values), Loan::new(&indices), &mut [1.0; 3]);
+                Ok(0.0)
+            });
+            assert_eq!(axpy, expected);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "another panic")]
+    fn other_panics_pass_through() {
+        let _ = catch_stray(|| -> Result<(), Error> { panic!("another panic") });
+    }
+}

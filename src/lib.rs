@@ -1,0 +1,73 @@
+//! Linear models by stochastic dual coordinate ascent, each fit with a certificate.
+//!
+//! A linear model minimises a regularised mean of convex losses,
+//!
+//! ```text
+//! P(w, b) = (1/W) sum_i c_i phi(x_i.w + b; y_i) + (lambda/2) |w|^2,
+//! ```
+//!
+//! and its dual `D(a)` bounds that minimum from below. SDCA raises `D` one row at a time and stops
+//! when the *duality gap* `P - D`, recomputed from all rows, proves that the model is within the
+//! tolerance of the best possible one.
+//!
+//! # Example
+//!
+//! ```
+//! use ndarray::array;
+//! use sdca_rs::loss::Log;
+//! use sdca_rs::problem::{Problem, Regularisation};
+//! use sdca_rs::rows::Dense;
+//! use sdca_rs::run::{Budget, StopReason, Unwatched};
+//! use sdca_rs::solver::{Sdca, Solver};
+//!
+//! let x = array![[0.0, 1.0], [1.0, 1.0], [2.0, -1.0], [3.0, 0.5]];
+//! let y = [-1.0, -1.0, 1.0, 1.0];
+//! let rows = Dense::new(x.view())?;
+//! let problem = Problem::new(&rows, &y, None, Log, Regularisation::C(1.0), true)?;
+//! let fit = Sdca::default().solve(&problem, &Budget::default(), None, &mut Unwatched)?;
+//!
+//! assert_eq!(fit.stop, StopReason::Converged);
+//! assert!(fit.certificate.gap <= 1e-4 * fit.certificate.primal);
+//! # Ok::<(), sdca_rs::Error>(())
+//! ```
+//!
+//! # Where to start reading
+//!
+//! The path of a fit reads downward through this list, and back up as a [`run::Fit`].
+//!
+//! | module          | what it holds                                                                |
+//! |-----------------|------------------------------------------------------------------------------|
+//! | [`mod@loss`]    | the losses: value, slope, conjugate and step of each, and the registry       |
+//! | [`one_vs_rest`] | several classes: one binary problem each over the same rows, in parallel     |
+//! | [`solver`]      | the algorithms, one file each, generic over rows and loss                    |
+//! | [`order`]       | seeded visiting orders                                                       |
+//! | [`problem`]     | `P`, `D`, `w(a)`, the gap: the certificate                                   |
+//! | [`intercept`]   | the exact, unregularised intercept                                           |
+//! | [`rows`]        | dense and sparse rows, borrowed                                              |
+//! | [`kernel`]      | arithmetic on one row; the only `unsafe`                                     |
+//! | [`run`]         | budget, monitor, history, stop reason, result: what all solvers share        |
+//! | [`predict`]     | predictions of fitted models                                                 |
+//! | [`error`]       | the error type                                                               |
+//!
+//! `python/` (feature `python`) converts arguments and results for the Python package and holds no
+//! arithmetic.
+
+#![deny(unsafe_code)]
+
+pub mod error;
+pub mod intercept;
+#[allow(unsafe_code)]
+pub mod kernel;
+pub mod loss;
+pub mod one_vs_rest;
+pub mod order;
+pub mod predict;
+pub mod problem;
+#[cfg(feature = "python")]
+#[allow(unsafe_code)]
+mod python;
+pub mod rows;
+pub mod run;
+pub mod solver;
+
+pub use error::Error;

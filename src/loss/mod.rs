@@ -1,0 +1,283 @@
+//! Loss functions: the trait, the registry, and one short file per loss.
+//!
+//! With `p` the prediction of a row and `y` its target, a loss `phi(p; y)` is convex in `p`, and it
+//! enters every solver through five scalar functions ([`Loss`]). The most important is
+//! [`Loss::step`], the exact maximiser of the dual along one coordinate. Nothing in a loss knows of
+//! rows, weights or solvers.
+//!
+//! **Adding a loss** takes one file here and one line in [`registry!`](self): write the formulas,
+//! then run `cargo test`, which applies the laws of `tests/rust/loss_laws.rs` to everything in the
+//! registry. The name reaches Python, the documentation and the estimator checks by itself.
+
+mod absolute;
+mod epsilon_insensitive;
+mod hinge;
+mod huber;
+mod log;
+mod modified_huber;
+mod poisson;
+mod quantile;
+mod smooth_hinge;
+mod squared;
+mod squared_epsilon_insensitive;
+mod squared_hinge;
+
+pub use absolute::Absolute;
+pub use epsilon_insensitive::EpsilonInsensitive;
+pub use hinge::Hinge;
+pub use huber::Huber;
+pub use log::Log;
+pub use modified_huber::ModifiedHuber;
+pub use poisson::Poisson;
+pub use quantile::Quantile;
+pub use smooth_hinge::SmoothHinge;
+pub use squared::Squared;
+pub use squared_epsilon_insensitive::SquaredEpsilonInsensitive;
+pub use squared_hinge::SquaredHinge;
+
+use crate::error::Error;
+
+/// A convex loss `phi(p; y)` with its conjugate and its proximal step.
+///
+/// Signs: the dual value of a row is `a` with `-a` in the subdifferential of `phi`, so that
+/// `w = (1 / (lambda W)) sum_i c_i a_i x_i`. All functions are total: they return a number for any
+/// finite argument (infinite where the formula is), never NaN.
+pub trait Loss: Copy + Send + Sync + 'static {
+    /// The name users write.
+    const NAME: &'static str;
+    /// The formula of `phi(p; y)` in one line.
+    const FORMULA: &'static str;
+    /// What targets it takes, and with that whether it classifies or regresses.
+    const TARGET: Target;
+    /// What a prediction means.
+    const LINK: Link = Link::Identity;
+    /// Its shape parameter, if it has one.
+    const PARAM: Option<Param> = None;
+
+    /// The loss with this shape parameter (ignored by a loss that has none).
+    fn with_param(param: f64) -> Self;
+
+    /// `phi(p; y)`.
+    fn value(&self, p: f64, y: f64) -> f64;
+
+    /// A subgradient of `phi` at `p`; its negative is a feasible dual value.
+    fn slope(&self, p: f64, y: f64) -> f64;
+
+    /// `phi*(-a; y) = sup_p  -a p - phi(p; y)`, infinite outside [`Self::dual_range`].
+    fn conjugate(&self, a: f64, y: f64) -> f64;
+
+    /// The SDCA step `argmax_t  -phi*(-t) - t z - q t^2 / 2`, for `q >= 0`.
+    ///
+    /// With `p = z + q t` this is the proximal operator of `q phi`: `t = (p - z) / q = -phi'(p)`.
+    /// `a` is the present dual value and only a warm start: the result must not depend on it beyond
+    /// rounding.
+    fn step(&self, z: f64, q: f64, a: f64, y: f64) -> f64;
+
+    /// The closed interval in which dual values live. It always contains 0.
+    fn dual_range(&self, y: f64) -> (f64, f64);
+
+    /// Smallest `L` with `|phi(p) - phi(p')| <= L |p - p'|`; infinite if there is none.
+    fn lipschitz(&self) -> f64;
+
+    /// Largest `gamma` such that `phi'` is `1 / gamma`-Lipschitz; 0 if `phi` is not smooth.
+    fn smoothness(&self) -> f64;
+}
+
+/// The targets that a loss accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// Two classes, encoded as -1 and +1: the loss makes a classifier.
+    Label,
+    /// Any finite number: the loss makes a regressor.
+    Real,
+    /// Any finite number that is not negative: the loss makes a regressor.
+    NonNegative,
+}
+
+impl Target {
+    /// Whether `y` is such a target.
+    pub fn accepts(self, y: f64) -> bool {
+        match self {
+            Self::Label => y == 1.0 || y == -1.0,
+            Self::Real => y.is_finite(),
+            Self::NonNegative => y.is_finite() && y >= 0.0,
+        }
+    }
+
+    /// The accepted values in words.
+    pub fn expected(self) -> &'static str {
+        match self {
+            Self::Label => "-1 or +1",
+            Self::Real => "finite numbers",
+            Self::NonNegative => "finite numbers >= 0",
+        }
+    }
+}
+
+/// What `p = x.w + b` means for the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// `p` is the prediction itself (or, for labels, its sign is).
+    Identity,
+    /// `p` is the log-odds of the class +1.
+    Logit,
+    /// `p` is the logarithm of the expected target.
+    Log,
+}
+
+/// The shape parameter of a loss.
+#[derive(Debug, Clone, Copy)]
+pub struct Param {
+    /// Its name in the formula.
+    pub name: &'static str,
+    /// The value used when none is given.
+    pub default: f64,
+    /// The allowed range in words.
+    pub expected: &'static str,
+    /// Whether a value lies in the range.
+    pub accepts: fn(f64) -> bool,
+}
+
+impl Param {
+    const fn positive(name: &'static str, default: f64) -> Self {
+        Self {
+            name,
+            default,
+            expected: "a finite number > 0",
+            accepts: |v| v.is_finite() && v > 0.0,
+        }
+    }
+
+    const fn non_negative(name: &'static str, default: f64) -> Self {
+        Self {
+            name,
+            default,
+            expected: "a finite number >= 0",
+            accepts: |v| v.is_finite() && v >= 0.0,
+        }
+    }
+
+    const fn fraction(name: &'static str, default: f64) -> Self {
+        Self {
+            name,
+            default,
+            expected: "a number strictly between 0 and 1",
+            accepts: |v| 0.0 < v && v < 1.0,
+        }
+    }
+}
+
+/// What the registry knows about one loss.
+#[derive(Debug, Clone, Copy)]
+pub struct Spec {
+    /// See [`Loss::NAME`].
+    pub name: &'static str,
+    /// See [`Loss::FORMULA`].
+    pub formula: &'static str,
+    /// See [`Loss::TARGET`].
+    pub target: Target,
+    /// See [`Loss::LINK`].
+    pub link: Link,
+    /// See [`Loss::PARAM`].
+    pub param: Option<Param>,
+}
+
+impl Spec {
+    const fn of<L: Loss>() -> Self {
+        Self {
+            name: L::NAME,
+            formula: L::FORMULA,
+            target: L::TARGET,
+            link: L::LINK,
+            param: L::PARAM,
+        }
+    }
+}
+
+/// Work to be done with a loss whose type is known only at run time; see [`dispatch`].
+pub trait Visitor {
+    /// What the work returns.
+    type Out;
+    /// Does the work.
+    fn visit<L: Loss>(self, loss: L) -> Self::Out;
+}
+
+macro_rules! registry {
+    ($($loss:ty),+ $(,)?) => {
+        /// Every loss of the crate, in the order of the documentation.
+        pub const SPECS: &[Spec] = &[$(Spec::of::<$loss>()),+];
+
+        /// Builds the loss called `name` (with its default shape if `param` is `None`) and hands it
+        /// to `visitor`: the one place where a name becomes a type.
+        pub fn dispatch<V: Visitor>(name: &str, param: Option<f64>, visitor: V) -> Result<V::Out, Error> {
+            $(if name == <$loss>::NAME {
+                return build::<$loss>(param).map(|loss| visitor.visit(loss));
+            })+
+            Err(Error::UnknownLoss { found: name.to_owned() })
+        }
+    };
+}
+
+registry! {
+    Hinge,
+    SquaredHinge,
+    SmoothHinge,
+    Log,
+    ModifiedHuber,
+    Squared,
+    Absolute,
+    Huber,
+    EpsilonInsensitive,
+    SquaredEpsilonInsensitive,
+    Quantile,
+    Poisson,
+}
+
+/// The names of all losses.
+pub fn names() -> Vec<&'static str> {
+    SPECS.iter().map(|spec| spec.name).collect()
+}
+
+fn build<L: Loss>(param: Option<f64>) -> Result<L, Error> {
+    match (L::PARAM, param) {
+        (None, None) => Ok(L::with_param(f64::NAN)),
+        (None, Some(found)) => Err(Error::NoLossParam {
+            loss: L::NAME,
+            found,
+        }),
+        (Some(spec), None) => Ok(L::with_param(spec.default)),
+        (Some(spec), Some(found)) if (spec.accepts)(found) => Ok(L::with_param(found)),
+        (Some(spec), Some(found)) => Err(Error::LossParam {
+            loss: L::NAME,
+            param: spec.name,
+            found,
+            expected: spec.expected,
+        }),
+    }
+}
+
+// ---------------------------------------------------------------- formulas that losses share
+
+/// `numerator / denominator` limited to `[low, high]`, an interval around 0; 0 for `0 / 0`.
+///
+/// The step of every clipped loss. The quotient may overflow: that is what the limits are for.
+#[inline]
+fn clipped_ratio(numerator: f64, denominator: f64, low: f64, high: f64) -> f64 {
+    if numerator == 0.0 {
+        0.0
+    } else {
+        (numerator / denominator).clamp(low, high)
+    }
+}
+
+/// `sign(v) max(|v| - epsilon, 0)`.
+#[inline]
+fn soft_threshold(v: f64, epsilon: f64) -> f64 {
+    (v.abs() - epsilon).max(0.0).copysign(v)
+}
+
+/// The interval of `a = y b` for labels `y` in {-1, +1} and `b` in `[0, top]`.
+#[inline]
+fn label_range(y: f64, top: f64) -> (f64, f64) {
+    if y > 0.0 { (0.0, top) } else { (-top, 0.0) }
+}

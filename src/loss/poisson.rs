@@ -1,0 +1,103 @@
+use super::{Link, Loss, Target};
+
+/// Half the Poisson deviance with a log link: `p` is the logarithm of the expected count.
+///
+/// `phi = e^p - y p + y ln y - y`, which is 0 at its minimum `p = ln y`, so that a gap relative to
+/// the objective means something. With `u = y - a >= 0`: `phi*(-a) = u ln u - u - y ln y + y`.
+/// The loss is neither smooth nor Lipschitz.
+#[derive(Debug, Clone, Copy)]
+pub struct Poisson;
+
+impl Loss for Poisson {
+    const NAME: &'static str = "poisson";
+    const FORMULA: &'static str = "exp(p) - y p + y log(y) - y";
+    const TARGET: Target = Target::NonNegative;
+    const LINK: Link = Link::Log;
+
+    fn with_param(_: f64) -> Self {
+        Self
+    }
+
+    #[inline]
+    fn value(&self, p: f64, y: f64) -> f64 {
+        // With t = p - ln y this is y (e^t - 1 - t), free of cancellation near the minimum.
+        let t = p - y.ln();
+        if y > 0.0 && t.abs() < 1.0 {
+            y * (t.exp_m1() - t)
+        } else {
+            p.exp() - y * p + entropy(y)
+        }
+    }
+
+    #[inline]
+    fn slope(&self, p: f64, y: f64) -> f64 {
+        p.exp() - y
+    }
+
+    #[inline]
+    fn conjugate(&self, a: f64, y: f64) -> f64 {
+        let u = y - a;
+        if u >= 0.0 {
+            entropy(u) - entropy(y)
+        } else {
+            f64::INFINITY
+        }
+    }
+
+    /// `a = y - e^p = (p - z) / q` where the new prediction `p` solves `p + q e^p = z + q y`.
+    #[inline]
+    fn step(&self, z: f64, q: f64, _a: f64, y: f64) -> f64 {
+        let p = new_prediction(z + q * y, q);
+        let mu = p.exp();
+        // Of the two forms, the one whose difference loses fewer digits.
+        if p.abs() + z.abs() < q * (y + mu) {
+            ((p - z) / q).min(y)
+        } else {
+            y - mu
+        }
+    }
+
+    #[inline]
+    fn dual_range(&self, y: f64) -> (f64, f64) {
+        (f64::NEG_INFINITY, y)
+    }
+
+    fn lipschitz(&self) -> f64 {
+        f64::INFINITY
+    }
+
+    fn smoothness(&self) -> f64 {
+        0.0
+    }
+}
+
+/// `u ln u - u`, continued by 0 at 0.
+#[inline]
+fn entropy(u: f64) -> f64 {
+    if u == 0.0 { 0.0 } else { u * (u.ln() - 1.0) }
+}
+
+/// The root of `f(p) = p + q e^p - s`.
+///
+/// `f` increases and is convex, so Newton's method descends monotonically from any point right of
+/// the root. `s` is such a point; if the root is positive then `q e^p <= s`, hence so is `ln(s / q)`,
+/// which keeps `e^p` finite.
+#[inline]
+fn new_prediction(s: f64, q: f64) -> f64 {
+    let mut p = s;
+    if s > 0.0 && q > 0.0 {
+        p = p.min((s.ln() - q.ln()).max(0.0));
+    }
+    // At most about 10 rounds; the limit only guards against a cycle in the last bit.
+    for _ in 0..100 {
+        let pull = q * p.exp();
+        let next = p - (p + pull - s) / (1.0 + pull);
+        // NaN (from q = 0 with an overflowing e^p) ends the loop too, with the exact p = s.
+        let goes_on = p - next > 4.0 * f64::EPSILON * p.abs().max(1.0);
+        p = p.min(next);
+        if !goes_on {
+            break;
+        }
+    }
+    p
+}

@@ -1,0 +1,383 @@
+//! The problem: its objective `P`, its dual `D`, the model `w(a)`, and what a dual point proves.
+//!
+//! For rows `x_i`, targets `y_i`, weights `c_i` with `W = sum_i c_i`, and a loss `phi`:
+//!
+//! ```text
+//! P(w, b) = (1/W) sum_i c_i phi(x_i.w + b; y_i) + (lambda/2) |w|^2
+//! D(a)    = (1/W) sum_i -c_i phi*(-a_i; y_i)    - (lambda/2) |w(a)|^2
+//! w(a)    = (1/(lambda W)) sum_i c_i a_i x_i
+//! ```
+//!
+//! With an intercept, `a` must also satisfy `sum_i c_i a_i = 0`; without one, `b = 0`. For every
+//! feasible `a`, `D(a) <= min P`, so that `gap = P - D` bounds how far a model is from the best. At
+//! `w = w(a)` the gap is a weighted mean of one term per row, none of them negative:
+//!
+//! ```text
+//! P - D = (1/W) sum_i c_i (phi(p_i) + phi*(-a_i) + a_i p_i),   p_i = x_i.w + b
+//! ```
+
+use std::ops::Range;
+
+use crate::error::Error;
+use crate::intercept;
+use crate::loss::{Loss, Target};
+use crate::rows::Rows;
+use crate::run::{BLOCK, Certificate, Watch, parameter};
+
+/// How strongly `w` is regularised.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Regularisation {
+    /// As scikit-learn: `lambda = 1 / (C W)`, so that `W C P` is its objective.
+    C(f64),
+    /// `lambda` itself.
+    Lambda(f64),
+}
+
+/// Rows, targets, weights, loss and regularisation: what is to be minimised.
+#[derive(Debug, Clone, Copy)]
+pub struct Problem<'a, R, L> {
+    rows: &'a R,
+    targets: &'a [f64],
+    weights: Option<&'a [f64]>,
+    loss: L,
+    lambda: f64,
+    fit_intercept: bool,
+    total_weight: f64,
+}
+
+impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
+    /// States the problem, after checking that its parts fit together. A row of weight 0 counts as
+    /// absent; no weights means that all are 1.
+    pub fn new(
+        rows: &'a R,
+        targets: &'a [f64],
+        weights: Option<&'a [f64]>,
+        loss: L,
+        regularisation: Regularisation,
+        fit_intercept: bool,
+    ) -> Result<Self, Error> {
+        let n_rows = rows.n_rows();
+        let why = "one for each row of X";
+        if targets.len() != n_rows {
+            return Err(Error::Length {
+                name: "y",
+                found: targets.len(),
+                expected: n_rows,
+                why,
+            });
+        }
+        if let Some(row) = targets.iter().position(|&y| !L::TARGET.accepts(y)) {
+            let (found, expected) = (targets[row], L::TARGET.expected());
+            return Err(Error::Target {
+                row,
+                found,
+                expected,
+                loss: L::NAME,
+            });
+        }
+        let mut total_weight = n_rows as f64;
+        if let Some(weights) = weights {
+            if weights.len() != n_rows {
+                return Err(Error::Length {
+                    name: "sample_weight",
+                    found: weights.len(),
+                    expected: n_rows,
+                    why,
+                });
+            }
+            if let Some(row) = weights.iter().position(|&c| !(c.is_finite() && c >= 0.0)) {
+                return Err(Error::Weight {
+                    row,
+                    found: weights[row],
+                });
+            }
+            total_weight = weights.iter().sum();
+            if total_weight == 0.0 {
+                return Err(Error::NoWeight);
+            }
+            if !total_weight.is_finite() {
+                return Err(parameter(
+                    "sample_weight",
+                    "an infinite sum",
+                    "weights with a finite sum",
+                ));
+            }
+        }
+        let counts = |i: usize| weights.is_none_or(|c| c[i] > 0.0);
+        if L::TARGET == Target::Label {
+            let mut labels = (0..n_rows).filter(|&i| counts(i)).map(|i| targets[i]);
+            let first = labels.next();
+            if labels.all(|y| Some(y) == first) {
+                return Err(Error::OneClass);
+            }
+        }
+        let lambda = match regularisation {
+            Regularisation::C(c) if c.is_finite() && c > 0.0 => 1.0 / (c * total_weight),
+            Regularisation::C(c) => return Err(parameter("C", c, "a finite number > 0")),
+            Regularisation::Lambda(lambda) if lambda.is_finite() && lambda > 0.0 => lambda,
+            Regularisation::Lambda(lambda) => {
+                return Err(parameter("lam", lambda, "a finite number > 0"));
+            }
+        };
+        if !(lambda.is_normal() && (lambda * total_weight).is_normal()) {
+            let expected = "a value for which lambda = 1 / (C W) is neither 0 nor infinite";
+            return Err(parameter("C", format!("lambda = {lambda:e}"), expected));
+        }
+        Ok(Self {
+            rows,
+            targets,
+            weights,
+            loss,
+            lambda,
+            fit_intercept,
+            total_weight,
+        })
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &'a R {
+        self.rows
+    }
+
+    /// The loss.
+    pub fn loss(&self) -> L {
+        self.loss
+    }
+
+    /// `lambda`.
+    pub fn lambda(&self) -> f64 {
+        self.lambda
+    }
+
+    /// Whether there is an intercept.
+    pub fn fit_intercept(&self) -> bool {
+        self.fit_intercept
+    }
+
+    /// `W`, the sum of the weights.
+    pub fn total_weight(&self) -> f64 {
+        self.total_weight
+    }
+
+    /// `y_i`.
+    #[inline]
+    pub fn target(&self, i: usize) -> f64 {
+        self.targets[i]
+    }
+
+    /// `c_i`.
+    #[inline]
+    pub fn weight(&self, i: usize) -> f64 {
+        self.weights.map_or(1.0, |c| c[i])
+    }
+
+    /// `c_i / (lambda W)`: how much of `a_i x_i` is in `w`.
+    #[inline]
+    pub fn rate(&self, i: usize) -> f64 {
+        self.weight(i) / (self.lambda * self.total_weight)
+    }
+
+    /// All rows in blocks of similar work. Sums over rows are taken block by block: that keeps their
+    /// rounding error small and lets a pass be interrupted.
+    pub fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<R, L> {
+        let n_rows = self.rows.n_rows();
+        let size = rows_per_block(n_rows, self.rows.n_stored());
+        (0..n_rows)
+            .step_by(size)
+            .map(move |from| from..n_rows.min(from + size))
+    }
+
+    /// `P(w, b)`.
+    pub fn primal(
+        &self,
+        coef: &[f64],
+        intercept: f64,
+        watch: &mut Watch<'_>,
+    ) -> Result<f64, Error> {
+        let mut sum = 0.0;
+        for block in self.blocks() {
+            sum += block
+                .map(|i| {
+                    let p = self.rows.dot(i, coef) + intercept;
+                    weigh(self.weight(i), self.loss.value(p, self.targets[i]))
+                })
+                .sum::<f64>();
+            watch.beat()?;
+        }
+        Ok(sum / self.total_weight + self.penalty(coef))
+    }
+
+    /// `w = w(a)`, written over `coef`.
+    pub fn coef_of(
+        &self,
+        dual: &[f64],
+        coef: &mut Vec<f64>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        coef.clear();
+        coef.resize(self.rows.n_cols(), 0.0);
+        for block in self.blocks() {
+            for i in block {
+                let share = self.rate(i) * dual[i];
+                if share != 0.0 {
+                    self.rows.axpy(i, share, coef);
+                }
+            }
+            watch.beat()?;
+        }
+        Ok(())
+    }
+
+    /// The term of row `i` in the gap, never negative but for rounding:
+    /// `phi(p) + phi*(-a) + a p` for the prediction `p` and the dual value `a`.
+    pub fn row_gap(&self, i: usize, p: f64, a: f64) -> f64 {
+        let y = self.targets[i];
+        self.loss.value(p, y) + self.loss.conjugate(a, y) + a * p
+    }
+
+    /// The model that a dual point defines and what the two prove, computed from scratch.
+    ///
+    /// The dual values must lie in the domain of the loss. With an intercept they are first made
+    /// feasible ([`intercept::balance`]), and `P` is minimised over `b` to a relative `precision`,
+    /// searching from the last `point.intercept` on. The buffers of `point` are used again.
+    pub fn evaluate(
+        &self,
+        dual: impl IntoIterator<Item = f64>,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        let Point {
+            dual: a,
+            coef,
+            intercept: b,
+            predictions,
+            certificate,
+        } = point;
+        a.clear();
+        a.extend(dual);
+        if self.fit_intercept {
+            intercept::balance(a, |i| self.weight(i));
+        }
+        self.coef_of(a, coef, watch)?;
+        predictions.clear();
+        predictions.resize(self.rows.n_rows(), 0.0);
+        if coef.iter().any(|&w| w != 0.0) {
+            for block in self.blocks() {
+                for i in block {
+                    predictions[i] = self.rows.dot(i, coef);
+                }
+                watch.beat()?;
+            }
+        }
+        *b = if self.fit_intercept {
+            self.best_intercept(predictions, *b, precision, watch)?
+        } else {
+            0.0
+        };
+        let (mut losses, mut conjugates, mut support) = (0.0, 0.0, 0);
+        for block in self.blocks() {
+            let (mut block_losses, mut block_conjugates) = (0.0, 0.0);
+            for i in block {
+                let (c, y) = (self.weight(i), self.targets[i]);
+                block_losses += weigh(c, self.loss.value(predictions[i] + *b, y));
+                block_conjugates += weigh(c, self.loss.conjugate(a[i], y));
+                support += usize::from(c > 0.0 && a[i] != 0.0);
+            }
+            losses += block_losses;
+            conjugates += block_conjugates;
+            watch.beat()?;
+        }
+        let penalty = self.penalty(coef);
+        let primal = losses / self.total_weight + penalty;
+        let dual = -conjugates / self.total_weight - penalty;
+        *certificate = Certificate {
+            primal,
+            dual,
+            gap: primal - dual,
+            support,
+        };
+        Ok(())
+    }
+
+    /// `argmin_b P(w, b)` for the predictions `x_i.w`.
+    fn best_intercept(
+        &self,
+        predictions: &[f64],
+        start: f64,
+        precision: f64,
+        watch: &mut Watch<'_>,
+    ) -> Result<f64, Error> {
+        let mut alive = Ok(());
+        let b = intercept::minimise(start, precision, |b| {
+            let (mut value, mut slope) = (0.0, 0.0);
+            for block in self.blocks() {
+                let (mut block_value, mut block_slope) = (0.0, 0.0);
+                for i in block {
+                    let (p, c, y) = (predictions[i] + b, self.weight(i), self.targets[i]);
+                    block_value += weigh(c, self.loss.value(p, y));
+                    block_slope += weigh(c, self.loss.slope(p, y));
+                }
+                value += block_value;
+                slope += block_slope;
+                alive = watch.beat();
+                if alive.is_err() {
+                    // A slope of 0 ends the search.
+                    return (value, 0.0);
+                }
+            }
+            (value, slope)
+        });
+        alive.map(|()| b)
+    }
+
+    /// `(lambda/2) |w|^2`.
+    fn penalty(&self, coef: &[f64]) -> f64 {
+        0.5 * self.lambda * coef.iter().map(|w| w * w).sum::<f64>()
+    }
+}
+
+/// `c v`, where an infinite `v` of an absent row counts for nothing.
+#[inline]
+fn weigh(c: f64, v: f64) -> f64 {
+    if c == 0.0 { 0.0 } else { c * v }
+}
+
+/// How many rows hold about [`BLOCK`] entries. The upper limit bounds the rounding error of a sum
+/// over a block and the time that a pass over very short rows takes.
+pub(crate) fn rows_per_block(n_rows: usize, n_stored: usize) -> usize {
+    (BLOCK * n_rows / n_stored.max(1)).clamp(1, 4096)
+}
+
+/// A feasible dual point, the model it defines, and what they prove; see [`Problem::evaluate`].
+#[derive(Debug, Clone)]
+pub struct Point {
+    /// `a`.
+    pub dual: Vec<f64>,
+    /// `w(a)`.
+    pub coef: Vec<f64>,
+    /// The best `b` for this `w`.
+    pub intercept: f64,
+    /// `x_i.w`, without the intercept.
+    pub predictions: Vec<f64>,
+    /// What `w`, `b` and `a` prove.
+    pub certificate: Certificate,
+}
+
+impl Default for Point {
+    fn default() -> Self {
+        let certificate = Certificate {
+            primal: f64::INFINITY,
+            dual: f64::NEG_INFINITY,
+            gap: f64::INFINITY,
+            support: 0,
+        };
+        Self {
+            dual: Vec::new(),
+            coef: Vec::new(),
+            intercept: 0.0,
+            predictions: Vec::new(),
+            certificate,
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Where rows come from: dense or compressed sparse rows, borrowed where they lie.
+
+use ndarray::ArrayView2;
+
+use crate::error::Error;
+use crate::kernel::{self, Index, Loan, Real};
+
+/// A matrix seen row by row: all that a solver knows of the data.
+pub trait Rows: Sync {
+    /// Number of rows.
+    fn n_rows(&self) -> usize;
+    /// Number of columns.
+    fn n_cols(&self) -> usize;
+    /// Number of stored entries: the work of one pass.
+    fn n_stored(&self) -> usize;
+    /// `x_i . w`.
+    fn dot(&self, i: usize, w: &[f64]) -> f64;
+    /// `w += scale x_i`.
+    fn axpy(&self, i: usize, scale: f64, w: &mut [f64]);
+    /// `|x_i|^2`.
+    fn sq_norm(&self, i: usize) -> f64;
+}
+
+/// A dense matrix in C order.
+#[derive(Debug, Clone, Copy)]
+pub struct Dense<'a, F> {
+    values: &'a [F],
+    n_rows: usize,
+    n_cols: usize,
+}
+
+impl<'a, F: Real> Dense<'a, F> {
+    /// Borrows a matrix, which must be contiguous and in C order.
+    pub fn new(x: ArrayView2<'a, F>) -> Result<Self, Error> {
+        let (n_rows, n_cols) = x.dim();
+        check_shape(n_rows, n_cols)?;
+        match x.to_slice() {
+            Some(values) => Ok(Self {
+                values,
+                n_rows,
+                n_cols,
+            }),
+            None => Err(Error::Parameter {
+                name: "X",
+                found: format!("strides {:?}", x.strides()),
+                expected: "a contiguous array in C order",
+            }),
+        }
+    }
+
+    #[inline]
+    fn row(&self, i: usize) -> &'a [F] {
+        &self.values[i * self.n_cols..][..self.n_cols]
+    }
+}
+
+impl<F: Real> Rows for Dense<'_, F> {
+    fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    fn n_cols(&self) -> usize {
+        self.n_cols
+    }
+
+    fn n_stored(&self) -> usize {
+        self.values.len()
+    }
+
+    #[inline]
+    fn dot(&self, i: usize, w: &[f64]) -> f64 {
+        kernel::dense_dot(self.row(i), w)
+    }
+
+    #[inline]
+    fn axpy(&self, i: usize, scale: f64, w: &mut [f64]) {
+        kernel::dense_axpy(scale, self.row(i), w);
+    }
+
+    #[inline]
+    fn sq_norm(&self, i: usize) -> f64 {
+        kernel::dense_sq_norm(self.row(i))
+    }
+}
+
+/// A sparse matrix in compressed rows: row `i` holds `values[indptr[i]..indptr[i + 1]]` in the
+/// columns `indices[indptr[i]..indptr[i + 1]]`.
+///
+/// Columns need not be sorted and explicit zeros are welcome, but a column must not occur twice in a
+/// row ([`Csr::has_duplicates`]): `|x|^2` would be wrong. The row pointers are copied, the other
+/// arrays stay where they are.
+#[derive(Debug, Clone)]
+pub struct Csr<'a, F, I> {
+    values: Loan<'a, F>,
+    indices: Loan<'a, I>,
+    indptr: Vec<usize>,
+    n_cols: usize,
+}
+
+impl<'a, F: Real, I: Index> Csr<'a, F, I> {
+    /// Borrows a matrix after checking that its three arrays fit together.
+    pub fn new<P: Index>(
+        values: Loan<'a, F>,
+        indices: Loan<'a, I>,
+        indptr: Loan<'_, P>,
+        n_cols: usize,
+    ) -> Result<Self, Error> {
+        check_shape(indptr.len().saturating_sub(1), n_cols)?;
+        let n_rows = indptr.len() - 1;
+        let first = indptr.get(0).to_i64();
+        if first != 0 {
+            return Err(Error::IndptrStart { found: first });
+        }
+        let mut checked = Vec::with_capacity(n_rows + 1);
+        checked.push(0);
+        let mut previous = 0;
+        for row in 0..n_rows {
+            let next = indptr.get(row + 1).to_i64();
+            if next < previous {
+                return Err(Error::IndptrDecreases {
+                    row,
+                    previous,
+                    next,
+                });
+            }
+            checked.push(next as usize);
+            previous = next;
+        }
+        // scipy allows spare room behind the last entry.
+        for (array, available) in [("X.indices", indices.len()), ("X.data", values.len())] {
+            if checked[n_rows] > available {
+                return Err(Error::IndptrEnd {
+                    found: previous,
+                    available,
+                    array,
+                });
+            }
+        }
+        let indices = indices.range(0, checked[n_rows]);
+        if let Some(stray) = indices.iter().find(|j| j.to_usize() >= n_cols) {
+            return Err(Error::ColumnIndex {
+                found: stray.to_i64(),
+                n_cols,
+            });
+        }
+        Ok(Self {
+            values,
+            indices,
+            indptr: checked,
+            n_cols,
+        })
+    }
+
+    /// Whether some column occurs twice in a row. Takes one pass and, if a row is not sorted,
+    /// a mark for each column.
+    pub fn has_duplicates(&self) -> bool {
+        let mut last_row_with = Vec::new();
+        (0..self.n_rows()).any(|i| {
+            let columns = self.columns(i);
+            let mut previous = None;
+            let sorted = columns
+                .iter()
+                .map(Index::to_usize)
+                .all(|j| previous.replace(j).is_none_or(|p| p < j));
+            if sorted {
+                return false;
+            }
+            if last_row_with.is_empty() {
+                last_row_with.resize(self.n_cols, usize::MAX);
+            }
+            // An index that another thread has just spoilt is not ours to report here.
+            columns.iter().any(|j| {
+                last_row_with
+                    .get_mut(j.to_usize())
+                    .is_some_and(|row| std::mem::replace(row, i) == i)
+            })
+        })
+    }
+
+    #[inline]
+    fn columns(&self, i: usize) -> Loan<'a, I> {
+        self.indices.range(self.indptr[i], self.indptr[i + 1])
+    }
+
+    #[inline]
+    fn entries(&self, i: usize) -> Loan<'a, F> {
+        self.values.range(self.indptr[i], self.indptr[i + 1])
+    }
+}
+
+impl<F: Real, I: Index> Rows for Csr<'_, F, I> {
+    fn n_rows(&self) -> usize {
+        self.indptr.len() - 1
+    }
+
+    fn n_cols(&self) -> usize {
+        self.n_cols
+    }
+
+    fn n_stored(&self) -> usize {
+        self.indices.len()
+    }
+
+    #[inline]
+    fn dot(&self, i: usize, w: &[f64]) -> f64 {
+        kernel::sparse_dot(self.entries(i), self.columns(i), w)
+    }
+
+    #[inline]
+    fn axpy(&self, i: usize, scale: f64, w: &mut [f64]) {
+        kernel::sparse_axpy(scale, self.entries(i), self.columns(i), w);
+    }
+
+    #[inline]
+    fn sq_norm(&self, i: usize) -> f64 {
+        kernel::sparse_sq_norm(self.entries(i))
+    }
+}
+
+fn check_shape(n_rows: usize, n_cols: usize) -> Result<(), Error> {
+    if n_rows == 0 || n_cols == 0 {
+        return Err(Error::EmptyRows { n_rows, n_cols });
+    }
+    // The visiting order numbers rows in 32 bits.
+    if u32::try_from(n_rows).is_err() {
+        return Err(Error::TooManyRows { n_rows });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Array2, array};
+
+    fn csr(values: &[f64], indices: &[i32], indptr: &[i32], n_cols: usize) -> Result<bool, Error> {
+        Csr::new(
+            Loan::new(values),
+            Loan::new(indices),
+            Loan::new(indptr),
+            n_cols,
+        )
+        .map(|m| m.has_duplicates())
+    }
+
+    #[test]
+    fn dense_rows_are_borrowed_in_c_order_only() {
+        let x = array![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]];
+        let rows = Dense::new(x.view()).expect("C order");
+        assert_eq!(rows.row(1).as_ptr(), &raw const x[[1, 0]]);
+        assert_eq!(rows.dot(1, &[1.0, 0.0, -1.0]), -2.0);
+        assert!(matches!(
+            Dense::new(x.t()),
+            Err(Error::Parameter { name: "X", .. })
+        ));
+        let none = Array2::<f64>::zeros((0, 3));
+        assert_eq!(
+            Dense::new(none.view()).err(),
+            Some(Error::EmptyRows {
+                n_rows: 0,
+                n_cols: 3
+            })
+        );
+    }
+
+    #[test]
+    fn sparse_rows_mean_what_dense_rows_mean() {
+        // [[0, 2, 0], [3, 0, 1] unsorted, [] ]
+        let (values, indices, indptr) = ([2.0f32, 1.0, 3.0, 9.9], [1i64, 2, 0, 0], [0i32, 1, 3, 3]);
+        let rows = Csr::new(
+            Loan::new(&values),
+            Loan::new(&indices),
+            Loan::new(&indptr),
+            3,
+        )
+        .expect("valid");
+        assert_eq!((rows.n_rows(), rows.n_cols(), rows.n_stored()), (3, 3, 3));
+        let w = [1.0, 10.0, 100.0];
+        assert_eq!(
+            [rows.dot(0, &w), rows.dot(1, &w), rows.dot(2, &w)],
+            [20.0, 103.0, 0.0]
+        );
+        assert_eq!(rows.sq_norm(1), 10.0);
+        let mut moved = w;
+        rows.axpy(1, 2.0, &mut moved);
+        assert_eq!(moved, [7.0, 10.0, 102.0]);
+    }
+
+    #[test]
+    fn malformed_sparse_rows_are_refused() {
+        let x = [1.0, 2.0];
+        assert_eq!(csr(&x, &[0, 1], &[0, 1, 2], 2), Ok(false));
+        assert_eq!(
+            csr(&x, &[0, 1], &[1, 1, 2], 2),
+            Err(Error::IndptrStart { found: 1 })
+        );
+        assert_eq!(
+            csr(&x, &[0, 1], &[0, 2, 1], 2),
+            Err(Error::IndptrDecreases {
+                row: 1,
+                previous: 2,
+                next: 1
+            })
+        );
+        assert_eq!(
+            csr(&x, &[0, 1], &[0, -1], 2),
+            Err(Error::IndptrDecreases {
+                row: 0,
+                previous: 0,
+                next: -1
+            })
+        );
+        let short = |array| {
+            Err(Error::IndptrEnd {
+                found: 3,
+                available: 2,
+                array,
+            })
+        };
+        assert_eq!(csr(&x, &[0, 1], &[0, 3], 2), short("X.indices"));
+        assert_eq!(csr(&x, &[0, 1, 0], &[0, 3], 2), short("X.data"));
+        assert_eq!(
+            csr(&x, &[0, 2], &[0, 2], 2),
+            Err(Error::ColumnIndex {
+                found: 2,
+                n_cols: 2
+            })
+        );
+        assert_eq!(
+            csr(&x, &[0, -7], &[0, 2], 2),
+            Err(Error::ColumnIndex {
+                found: -7,
+                n_cols: 2
+            })
+        );
+        assert_eq!(
+            csr(&x, &[0, 1], &[0], 2),
+            Err(Error::EmptyRows {
+                n_rows: 0,
+                n_cols: 2
+            })
+        );
+        assert_eq!(
+            csr(&x, &[0, 1], &[], 2),
+            Err(Error::EmptyRows {
+                n_rows: 0,
+                n_cols: 2
+            })
+        );
+        assert_eq!(
+            csr(&[], &[], &[0, 0], 0),
+            Err(Error::EmptyRows {
+                n_rows: 1,
+                n_cols: 0
+            })
+        );
+    }
+
+    #[test]
+    fn duplicates_are_seen_sorted_or_not() {
+        let x = [1.0; 4];
+        assert_eq!(csr(&x, &[0, 2, 1, 2], &[0, 2, 4], 3), Ok(false));
+        assert_eq!(csr(&x, &[2, 0, 2, 1], &[0, 2, 4], 3), Ok(false));
+        assert_eq!(csr(&x, &[0, 1, 1, 2], &[0, 3, 4], 3), Ok(true));
+        assert_eq!(csr(&x, &[2, 0, 2, 1], &[0, 3, 4], 3), Ok(true));
+    }
+}

@@ -1,0 +1,241 @@
+//! What all solvers share: the budget of a run, who watches it, its history, and its result.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+
+/// How close a run shall come to the optimum, and what it may cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Budget {
+    /// Stop when `gap <= tol * primal`.
+    pub tol: f64,
+    /// Stop after this many epochs.
+    pub max_epochs: usize,
+    /// Stop when this much time has passed since the start.
+    pub max_time: Option<Duration>,
+    /// Evaluate at every multiple of this many epochs, which may be a fraction of one. `None` leaves
+    /// the choice to the solver, which keeps the cost of evaluation small.
+    pub record_every: Option<f64>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            tol: 1e-4,
+            max_epochs: 1000,
+            max_time: None,
+            record_every: None,
+        }
+    }
+}
+
+impl Budget {
+    /// Checks the ranges.
+    pub fn check(&self) -> Result<(), Error> {
+        if !(self.tol.is_finite() && self.tol >= 0.0) {
+            return Err(parameter("tol", self.tol, "a finite number >= 0"));
+        }
+        if self.max_epochs == 0 {
+            return Err(parameter("max_iter", 0, "an integer >= 1"));
+        }
+        match self.record_every {
+            Some(every) if !(every.is_finite() && every > 0.0) => Err(parameter(
+                "record_every",
+                every,
+                "a finite number of epochs > 0, or None",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// An error about a setting.
+pub(crate) fn parameter(name: &'static str, found: impl ToString, expected: &'static str) -> Error {
+    Error::Parameter {
+        name,
+        found: found.to_string(),
+        expected,
+    }
+}
+
+/// What a pair of a model and a feasible dual point proves: `primal - gap <= optimum <= primal`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Certificate {
+    /// `P(w, b)`, recomputed from all rows.
+    pub primal: f64,
+    /// `D(a)`, recomputed from all rows.
+    pub dual: f64,
+    /// `primal - dual`: how far above the optimum the model can be at most. Not negative, but for
+    /// rounding.
+    pub gap: f64,
+    /// Number of rows of positive weight with a dual value other than zero.
+    pub support: usize,
+}
+
+impl Certificate {
+    /// Whether `gap <= tol * primal`.
+    pub fn is_within(&self, tol: f64) -> bool {
+        self.gap <= tol * self.primal
+    }
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopReason {
+    /// The tolerance is reached: `gap <= tol * primal`.
+    Converged,
+    /// All epochs are used up.
+    MaxEpochs,
+    /// All time is used up.
+    MaxTime,
+    /// The monitor asked to stop.
+    Callback,
+}
+
+impl StopReason {
+    /// The name users see.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Converged => "converged",
+            Self::MaxEpochs => "max_iter",
+            Self::MaxTime => "max_time",
+            Self::Callback => "callback",
+        }
+    }
+}
+
+/// One line of a run's history.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Record {
+    /// Epochs done, which may be a fraction.
+    pub epoch: f64,
+    /// Seconds of pure work since the start, without the time spent on evaluations.
+    pub seconds: f64,
+    /// What the point that would be returned now proves.
+    pub certificate: Certificate,
+}
+
+/// What a monitor is shown at each evaluation.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'a> {
+    /// The line added to the history.
+    pub record: Record,
+    /// Coefficients of the model that would be returned now.
+    pub coef: &'a [f64],
+    /// Its intercept.
+    pub intercept: f64,
+}
+
+/// Watches a run from outside; the core knows of callbacks, signals and progress only through it.
+pub trait Monitor {
+    /// Called at each evaluation; `Break` stops the run with [`StopReason::Callback`].
+    fn record(&mut self, _progress: &Progress<'_>) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    /// Called about every [`LOOK_EVERY`], also inside an epoch and inside an evaluation; `Break`
+    /// abandons the run with [`Error::Interrupted`].
+    fn look(&mut self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// A monitor that lets everything pass.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unwatched;
+
+impl Monitor for Unwatched {}
+
+/// Time between two calls of [`Monitor::look`]. Half of the 0.2 s that we promise, because the
+/// clock is read only once per block of rows.
+pub const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Stored entries between two looks at the clock: well under a millisecond of work.
+pub(crate) const BLOCK: usize = 1 << 17;
+
+/// The clock of a run. Solvers call [`Watch::beat`] after each block of rows.
+pub struct Watch<'m> {
+    monitor: &'m mut dyn Monitor,
+    started: Instant,
+    looked: Instant,
+    evaluating: Duration,
+    deadline: Option<Instant>,
+}
+
+impl<'m> Watch<'m> {
+    /// Starts the clock.
+    pub fn new(max_time: Option<Duration>, monitor: &'m mut dyn Monitor) -> Self {
+        let started = Instant::now();
+        Self {
+            monitor,
+            started,
+            looked: started,
+            evaluating: Duration::ZERO,
+            // A time limit beyond what the clock can count is no limit.
+            deadline: max_time.and_then(|limit| started.checked_add(limit)),
+        }
+    }
+
+    /// A sign of life, to be given after each block of rows.
+    pub fn beat(&mut self) -> Result<(), Error> {
+        if self.looked.elapsed() < LOOK_EVERY {
+            return Ok(());
+        }
+        let answer = self.monitor.look();
+        self.looked = Instant::now();
+        if answer.is_break() {
+            Err(Error::Interrupted)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether the time is used up.
+    pub fn is_over(&self) -> bool {
+        self.deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Does work whose time is not counted in [`Record::seconds`].
+    pub fn evaluate<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let begun = Instant::now();
+        let result = work(self);
+        self.evaluating += begun.elapsed();
+        result
+    }
+
+    /// Seconds of pure work so far.
+    pub fn seconds(&self) -> f64 {
+        self.started
+            .elapsed()
+            .saturating_sub(self.evaluating)
+            .as_secs_f64()
+    }
+
+    /// Shows the monitor a record.
+    pub fn show(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+        self.monitor.record(progress)
+    }
+}
+
+/// The result of a run: a model, the dual point behind it, and what they prove.
+#[derive(Debug, Clone)]
+pub struct Fit {
+    /// `w`.
+    pub coef: Vec<f64>,
+    /// `b`, 0 if none was asked for.
+    pub intercept: f64,
+    /// `a`: feasible, and `w = w(a)`.
+    pub dual: Vec<f64>,
+    /// Recomputed from all rows for exactly this `w`, `b` and `a`.
+    pub certificate: Certificate,
+    /// Epochs done, the last one perhaps in part.
+    pub epochs: f64,
+    /// Why the run ended.
+    pub stop: StopReason,
+    /// The mean of `q_i = c_i |x_i|^2 / (lambda W)`: how hard the problem is for coordinate steps.
+    pub mean_q: f64,
+    /// All evaluations, the last of them the one of `certificate`.
+    pub history: Vec<Record>,
+}

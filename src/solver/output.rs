@@ -1,0 +1,383 @@
+//! Which dual point a run returns: the last one, an average, or one drawn at random.
+//!
+//! The theorems for Lipschitz losses speak of the mean of the iterates before the steps
+//! `T0+1 ..= T`, or of one of them drawn uniformly, with `T0` a fraction of `T`. A run that stops
+//! when it is good enough does not know `T`, so its steps are cut into consecutive [`Piece`]s of
+//! slowly growing length, each of which keeps the sum of its iterates (or one of them, drawn
+//! uniformly). The pieces that begin at `T0` or later give the output; older ones are dropped. So
+//! `T0` is exact for a run that uses all its epochs, where a piece begins, and otherwise rounded
+//! up to the next piece, by at most an eighth of itself or of an epoch.
+
+use std::collections::VecDeque;
+
+use crate::error::Error;
+use crate::order::Generator;
+use crate::run::parameter;
+
+/// The dual point that a run returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Output {
+    /// The last one: the best choice in practice.
+    #[default]
+    Last,
+    /// The mean over the steps after `T0`.
+    Average,
+    /// One drawn uniformly from the steps after `T0`.
+    Random,
+}
+
+impl Output {
+    /// The choice that users call `name`.
+    pub fn named(name: &str) -> Result<Self, Error> {
+        match name {
+            "last" => Ok(Self::Last),
+            "average" => Ok(Self::Average),
+            "random" => Ok(Self::Random),
+            _ => Err(parameter(
+                "output",
+                format!("{name:?}"),
+                "one of last, average, random",
+            )),
+        }
+    }
+}
+
+/// Told of each change of a dual value.
+pub(crate) trait Trace {
+    /// At step `step` (counted from 1), row `i` gave up the value `old`.
+    fn changed(&mut self, step: u64, i: usize, old: f64);
+}
+
+/// Nothing to remember.
+pub(crate) struct NoTrace;
+
+impl Trace for NoTrace {
+    #[inline(always)]
+    fn changed(&mut self, _step: u64, _i: usize, _old: f64) {}
+}
+
+/// A piece may be as long as this fraction of the steps before it, or of an epoch.
+const PIECE: u64 = 8;
+
+/// The iterates before the steps `from + 1 ..= to`.
+struct Piece {
+    from: u64,
+    to: u64,
+    /// Their sum, or one of them.
+    kept: Vec<f64>,
+}
+
+/// What has to be remembered of a run for its output. Steps are counted from 0.
+pub(crate) struct Keeper {
+    kind: Kind,
+    /// `T0 / T`.
+    fraction: f64,
+    /// `T0` of a run that uses all its epochs.
+    full_run: u64,
+    /// Steps in an epoch.
+    epoch: u64,
+    closed: VecDeque<Piece>,
+    /// Where the open piece begins, and where it must end at the latest.
+    from: u64,
+    to: u64,
+}
+
+enum Kind {
+    Last,
+    Average(Sums),
+    Random(Draw),
+}
+
+/// The sum over the open piece, brought up to date row by row.
+pub(crate) struct Sums {
+    /// What the values that a row has given up, and held on to since, add up to.
+    sum: Vec<f64>,
+    /// The step up to which `sum` counts the row.
+    since: Vec<u64>,
+}
+
+impl Trace for Sums {
+    #[inline(always)]
+    fn changed(&mut self, step: u64, i: usize, old: f64) {
+        self.sum[i] += old * (step - self.since[i]) as f64;
+        self.since[i] = step;
+    }
+}
+
+/// The uniform draw from the open piece.
+struct Draw {
+    generator: Generator,
+    /// The step of the open piece whose iterate is to be kept.
+    chosen: u64,
+    kept: Option<Vec<f64>>,
+}
+
+impl Keeper {
+    /// For a run of at most `max_epochs` epochs of `epoch` steps over `n_rows` rows.
+    pub(crate) fn new(
+        output: Output,
+        fraction: f64,
+        n_rows: usize,
+        epoch: u64,
+        max_epochs: usize,
+        seed: u64,
+    ) -> Self {
+        let kind = match output {
+            Output::Last => Kind::Last,
+            Output::Average => Kind::Average(Sums {
+                sum: vec![0.0; n_rows],
+                since: vec![0; n_rows],
+            }),
+            // Its own stream of random numbers: what is returned must not change the run.
+            Output::Random => Kind::Random(Draw {
+                generator: Generator::new(!seed),
+                chosen: 0,
+                kept: None,
+            }),
+        };
+        let full_run = (fraction * max_epochs as f64 * epoch as f64).round() as u64;
+        Self {
+            kind,
+            fraction,
+            full_run,
+            epoch,
+            closed: VecDeque::new(),
+            from: 0,
+            to: 0,
+        }
+    }
+
+    /// Begins a piece; no output will be asked for before the step `horizon`.
+    pub(crate) fn open(&mut self, horizon: u64) {
+        let mut to = (self.from + self.limit(self.from)).min(horizon.max(self.from + 1));
+        if self.from < self.full_run {
+            to = to.min(self.full_run);
+        }
+        self.to = to;
+        if let Kind::Random(draw) = &mut self.kind {
+            draw.chosen = self.from + draw.generator.below(to - self.from);
+            draw.kept = None;
+        }
+    }
+
+    /// The longest that a piece may be.
+    fn limit(&self, from: u64) -> u64 {
+        (from.max(self.epoch) / PIECE).max(1)
+    }
+
+    /// The next step before which [`Self::attend`] must be called.
+    pub(crate) fn next_event(&self) -> u64 {
+        match &self.kind {
+            Kind::Last => u64::MAX,
+            Kind::Random(Draw {
+                chosen, kept: None, ..
+            }) => *chosen,
+            _ => self.to,
+        }
+    }
+
+    /// The trace of the steps of an average, if that is what is kept.
+    pub(crate) fn sums(&mut self) -> Option<&mut Sums> {
+        if let Kind::Average(sums) = &mut self.kind {
+            Some(sums)
+        } else {
+            None
+        }
+    }
+
+    /// Does what is due after `step` steps, when the rows have the values `values`.
+    pub(crate) fn attend(
+        &mut self,
+        step: u64,
+        values: impl Iterator<Item = f64> + Clone,
+        horizon: u64,
+    ) {
+        if step >= self.to {
+            self.close(step, values.clone());
+            self.open(horizon);
+        }
+        if let Kind::Random(draw) = &mut self.kind
+            && draw.kept.is_none()
+            && step >= draw.chosen
+        {
+            draw.kept = Some(values.clone().collect());
+        }
+    }
+
+    /// Ends the open piece, if it has begun.
+    fn close(&mut self, step: u64, values: impl Iterator<Item = f64>) {
+        if step == self.from {
+            return;
+        }
+        let kept = match &mut self.kind {
+            Kind::Last => return,
+            Kind::Average(Sums { sum, since }) => {
+                for ((sum, since), value) in sum.iter_mut().zip(since.iter_mut()).zip(values) {
+                    *sum += value * (step - *since) as f64;
+                    *since = step;
+                }
+                let n_rows = sum.len();
+                std::mem::replace(sum, vec![0.0; n_rows])
+            }
+            // Only a run cut short by its time limit ends a piece before the chosen step.
+            Kind::Random(draw) => draw.kept.take().unwrap_or_else(|| values.collect()),
+        };
+        let piece = Piece {
+            from: self.from,
+            to: step,
+            kept,
+        };
+        self.from = step;
+        let room = self.closed.back().is_some_and(|last| {
+            piece.from != self.full_run
+                && (self.fraction == 0.0 || piece.to - last.from <= self.limit(last.from))
+        });
+        if room && let Some(last) = self.closed.back_mut() {
+            join(last, piece, &mut self.kind);
+        } else {
+            self.closed.push_back(piece);
+        }
+        let start = (self.fraction * step as f64).round() as u64;
+        while self.closed.len() > 1 && self.closed[0].from < start {
+            self.closed.pop_front();
+        }
+    }
+
+    /// The output if the run ended after `step` steps; `None` if it is the present point.
+    pub(crate) fn output(
+        &mut self,
+        step: u64,
+        values: impl Iterator<Item = f64>,
+    ) -> Option<Vec<f64>> {
+        self.close(step, values);
+        let steps: u64 = self.closed.iter().map(|piece| piece.to - piece.from).sum();
+        if steps == 0 {
+            return None;
+        }
+        match &mut self.kind {
+            Kind::Last => None,
+            Kind::Average(_) => {
+                let mut mean = vec![0.0; self.closed[0].kept.len()];
+                for piece in &self.closed {
+                    add(&mut mean, &piece.kept);
+                }
+                mean.iter_mut().for_each(|sum| *sum /= steps as f64);
+                Some(mean)
+            }
+            Kind::Random(draw) => {
+                let mut chosen = draw.generator.below(steps);
+                let piece = self.closed.iter().find(|piece| {
+                    let len = piece.to - piece.from;
+                    let here = chosen < len;
+                    chosen = chosen.wrapping_sub(len);
+                    here
+                });
+                piece.map(|piece| piece.kept.clone())
+            }
+        }
+    }
+}
+
+/// Appends a piece to the one before it.
+fn join(last: &mut Piece, new: Piece, kind: &mut Kind) {
+    let new_len = new.to - new.from;
+    last.to = new.to;
+    match kind {
+        Kind::Last => {}
+        Kind::Average(_) => add(&mut last.kept, &new.kept),
+        Kind::Random(draw) => {
+            if draw.generator.below(last.to - last.from) < new_len {
+                last.kept = new.kept;
+            }
+        }
+    }
+}
+
+fn add(sums: &mut [f64], more: &[f64]) {
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum += more;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Row 0 has the value t after t steps; what a run of `steps` steps returns.
+    fn run(
+        output: Output,
+        fraction: f64,
+        full_steps: usize,
+        steps: u64,
+        every: u64,
+        seed: u64,
+    ) -> f64 {
+        let mut keeper = Keeper::new(output, fraction, 1, 1, full_steps, seed);
+        let (mut value, mut found) = (0.0, f64::NAN);
+        keeper.open(every);
+        for step in 0..=steps {
+            if step > 0 && step % every == 0 {
+                found = keeper
+                    .output(step, std::iter::once(value))
+                    .map_or(value, |v| v[0]);
+                keeper.open(step + every);
+            }
+            keeper.attend(step, std::iter::once(value), (step / every + 1) * every);
+            if let Some(sums) = keeper.sums() {
+                sums.changed(step + 1, 0, value);
+            }
+            value += 1.0;
+        }
+        found
+    }
+
+    #[test]
+    fn the_average_starts_exactly_at_t0_in_a_full_run() {
+        // The iterates before the steps T0+1..=T are T0, ..., T-1.
+        for every in [1, 10, 200] {
+            for (fraction, start) in [(0.0, 0.0), (0.25, 50.0), (0.5, 100.0), (0.9, 180.0)] {
+                let mean = run(Output::Average, fraction, 200, 200, every, 1);
+                assert!(
+                    (mean - f64::midpoint(start, 199.0)).abs() < 1e-9,
+                    "{every} {fraction} {mean}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_average_of_a_run_cut_short_starts_close_to_t0() {
+        let mean = run(Output::Average, 0.5, 100_000, 800, 50, 1);
+        let start = 2.0 * mean - 799.0;
+        assert!((400.0..=450.0).contains(&start), "{start}");
+    }
+
+    #[test]
+    fn random_output_is_uniform_from_t0_on() {
+        for every in [1, 7, 40] {
+            let mut counts = [0usize; 4];
+            for seed in 0..4000 {
+                let step = run(Output::Random, 0.5, 280, 280, every, seed);
+                assert!((140.0..280.0).contains(&step), "{step}");
+                counts[(step - 140.0) as usize / 35] += 1;
+            }
+            // 1000 each, standard deviation 27.
+            assert!(
+                counts.iter().all(|&c| c.abs_diff(1000) < 140),
+                "{every}: {counts:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn few_pieces_are_kept() {
+        for fraction in [0.0, 0.5, 0.9] {
+            let mut keeper = Keeper::new(Output::Average, fraction, 1, 100, 1000, 1);
+            keeper.open(1);
+            for step in 0..100_000 {
+                keeper.attend(step, std::iter::once(0.0), step + 1);
+                assert!(keeper.closed.len() <= 20, "{step}: {}", keeper.closed.len());
+            }
+        }
+    }
+}

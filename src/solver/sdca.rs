@@ -1,0 +1,558 @@
+//! Stochastic dual coordinate ascent (Shalev-Shwartz and Zhang, 2013, Procedure SDCA and, for the
+//! first epoch, Procedure SDCA with SGD initialisation).
+//!
+//! ```text
+//! Given rows x_i, targets y_i, weights c_i, loss phi, lambda; W = sum_i c_i
+//! rate_i = c_i / (lambda W),  q_i = rate_i |x_i|^2;   a = 0, w = 0
+//! repeat, for i in the order of the epoch:
+//!     z   = x_i.w - q_i a_i
+//!     a+  = argmax_t  -phi*(-t; y_i) - t z - q_i t^2 / 2          (the loss's `step`)
+//!     w   = w + rate_i (a+ - a_i) x_i;   a_i = a+
+//! until P(w(a)) - D(a) <= tol P(w(a))
+//! ```
+//!
+//! **Intercept.** The constraint `sum c a = 0` is met by the method of multipliers. An unregularised
+//! `b` is replaced by a proximal step on it: `(lambda/(2 s)) (b - centre)^2` is added to `P`, which
+//! makes `b = centre + s sum_i rate_i a_i` and turns the intercept into one more column of value
+//! `sqrt(s)`, so that `q_i = rate_i (|x_i|^2 + s)`. After each epoch the centre moves to `b`. The
+//! limit solves the unregularised problem exactly, and evaluations certify that very problem: see
+//! [`crate::intercept`].
+//!
+//! **First epoch.** The modified SGD visits each row once and treats the rows seen so far as if they
+//! were all: the step for row `t` uses `W_t`, the weight seen up to and including it, for `W`.
+
+use crate::error::Error;
+use crate::loss::Loss;
+use crate::order::{Order, Sampling};
+use crate::problem::{Point, Problem, rows_per_block};
+use crate::rows::Rows;
+use crate::run::{Budget, Fit, Monitor, Progress, Record, StopReason, Watch, parameter};
+use crate::solver::Solver;
+use crate::solver::output::{Keeper, NoTrace, Output, Trace};
+
+/// How the first epoch of a cold start is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FirstEpoch {
+    /// By modified SGD where that is known to help: if the mean of `q` is at most 0.1.
+    #[default]
+    Auto,
+    /// Like all others.
+    Sdca,
+    /// By modified SGD.
+    Sgd,
+}
+
+impl FirstEpoch {
+    /// The choice that users call `name`.
+    pub fn named(name: &str) -> Result<Self, Error> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "sdca" => Ok(Self::Sdca),
+            "sgd" => Ok(Self::Sgd),
+            _ => Err(parameter(
+                "first_epoch",
+                format!("{name:?}"),
+                "one of auto, sdca, sgd",
+            )),
+        }
+    }
+}
+
+/// The settings of SDCA.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sdca {
+    /// The order in which rows are visited.
+    pub sampling: Sampling,
+    /// The dual point that is returned, and evaluated on the way.
+    pub output: Output,
+    /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
+    pub average_from: f64,
+    /// How the first epoch is done.
+    pub first_epoch: FirstEpoch,
+    /// Seed of everything random.
+    pub seed: u64,
+}
+
+impl Default for Sdca {
+    fn default() -> Self {
+        Self {
+            sampling: Sampling::default(),
+            output: Output::default(),
+            average_from: 0.5,
+            first_epoch: FirstEpoch::default(),
+            seed: 0,
+        }
+    }
+}
+
+/// Modified SGD beats a plain first epoch only if rows are small beside the regularisation: for a
+/// mean `q` of 0.01 by a factor of 10 in the gap, at 1 it is behind.
+const SGD_MAX_MEAN_Q: f64 = 0.1;
+
+/// Weight `s` of the intercept column as a fraction of the mean `|x|^2`. The larger, the faster the
+/// centre moves; but the intercept's share of `q` makes every step shorter.
+const INTERCEPT_SHARE: f64 = 0.1;
+
+/// `P` is minimised over `b` to this fraction of the tolerance.
+const INTERCEPT_PRECISION: f64 = 0.01;
+
+impl Solver for Sdca {
+    fn solve<R: Rows, L: Loss>(
+        &self,
+        problem: &Problem<'_, R, L>,
+        budget: &Budget,
+        start: Option<&[f64]>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Fit, Error> {
+        budget.check()?;
+        if !(0.0..1.0).contains(&self.average_from) {
+            return Err(parameter(
+                "average_from",
+                self.average_from,
+                "a number in [0, 1)",
+            ));
+        }
+        let mut watch = Watch::new(budget.max_time, monitor);
+        let mut state = State::new(problem, start, &mut watch)?;
+        Run::new(self, problem, budget, &mut state, start.is_some()).go(&mut state, &mut watch)
+    }
+}
+
+/// All that a step needs to know of its row: two rows in a cache line.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    /// Its dual value.
+    a: f64,
+    /// `rate (|x|^2 + s)`.
+    q: f64,
+    /// `c / (lambda W)`.
+    rate: f64,
+    /// Its target.
+    y: f64,
+}
+
+/// The dual point of a run and what is kept in step with it.
+struct State {
+    rows: Vec<Row>,
+    /// `w(a)`, up to rounding.
+    w: Vec<f64>,
+    /// `centre + s sum_i rate_i a_i`, up to rounding.
+    b: f64,
+    centre: f64,
+    /// Weight of the intercept column; 0 without an intercept.
+    s: f64,
+    /// The rows that steps can move: of positive weight and, without an intercept, not empty.
+    moving: Vec<u32>,
+    mean_q: f64,
+}
+
+impl State {
+    fn new<R: Rows, L: Loss>(
+        problem: &Problem<'_, R, L>,
+        start: Option<&[f64]>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Self, Error> {
+        let n_rows = problem.rows().n_rows();
+        if let Some(start) = start
+            && start.len() != n_rows
+        {
+            let why = "one for each row of X";
+            return Err(Error::Length {
+                name: "dual start",
+                found: start.len(),
+                expected: n_rows,
+                why,
+            });
+        }
+        let loss = problem.loss();
+        let mut rows = Vec::with_capacity(n_rows);
+        let mut moving = Vec::with_capacity(n_rows);
+        let mut sum_sq_norm = 0.0;
+        for block in problem.blocks() {
+            for i in block {
+                let (rate, y) = (problem.rate(i), problem.target(i));
+                let sq_norm = problem.rows().sq_norm(i);
+                if !sq_norm.is_finite() {
+                    let expected = "finite values whose squares can be added up";
+                    return Err(parameter(
+                        "X",
+                        format!("|x|^2 = {sq_norm} in row {i}"),
+                        expected,
+                    ));
+                }
+                sum_sq_norm += problem.weight(i) * sq_norm;
+                let (low, high) = loss.dual_range(y);
+                let a = match start {
+                    _ if rate == 0.0 => 0.0,
+                    Some(start) if start[i].is_finite() => start[i].clamp(low, high),
+                    _ => 0.0,
+                };
+                rows.push(Row {
+                    a,
+                    q: rate * sq_norm,
+                    rate,
+                    y,
+                });
+            }
+            watch.beat()?;
+        }
+        let mean_sq_norm = sum_sq_norm / problem.total_weight();
+        let mut s = 0.0;
+        if problem.fit_intercept() {
+            s = if mean_sq_norm > 0.0 {
+                INTERCEPT_SHARE * mean_sq_norm
+            } else {
+                1.0
+            };
+        }
+        for (i, row) in rows.iter_mut().enumerate() {
+            row.q += row.rate * s;
+            if row.q > 0.0 {
+                moving.push(i as u32);
+            } else if row.rate > 0.0 {
+                // An empty row predicts 0 whatever w is: its best dual value is known at once.
+                row.a = loss.step(0.0, 0.0, row.a, row.y);
+            }
+        }
+        let mean_q = mean_sq_norm / (problem.lambda() * problem.total_weight());
+        let mut state = Self {
+            rows,
+            w: Vec::new(),
+            b: 0.0,
+            centre: 0.0,
+            s,
+            moving,
+            mean_q,
+        };
+        state.refresh(problem, watch)?;
+        Ok(state)
+    }
+
+    fn dual(&self) -> impl Iterator<Item = f64> + Clone + '_ {
+        self.rows.iter().map(|row| row.a)
+    }
+
+    /// Recomputes `w` and `b` from the dual values, which sheds the rounding errors of the steps.
+    fn refresh<R: Rows, L: Loss>(
+        &mut self,
+        problem: &Problem<'_, R, L>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        self.w.clear();
+        self.w.resize(problem.rows().n_cols(), 0.0);
+        let mut pull = 0.0;
+        for block in problem.blocks() {
+            for i in block {
+                let share = self.rows[i].rate * self.rows[i].a;
+                if share != 0.0 {
+                    problem.rows().axpy(i, share, &mut self.w);
+                    pull += share;
+                }
+            }
+            watch.beat()?;
+        }
+        self.b = self.centre + self.s * pull;
+        Ok(())
+    }
+
+    /// What is due after `epoch` epochs.
+    fn end_epoch<R: Rows, L: Loss>(
+        &mut self,
+        problem: &Problem<'_, R, L>,
+        epoch: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        // b - centre = s sum_i rate_i a_i stays what it is while the centre moves to b.
+        let pull = self.b - self.centre;
+        self.centre = self.b;
+        self.b += pull;
+        // Often while the dual values still move far, later at a cost that vanishes.
+        if epoch.is_power_of_two() || epoch % 64 == 0 {
+            self.refresh(problem, watch)?;
+        }
+        Ok(())
+    }
+
+    /// SDCA steps for the rows `order`, the first of them being step `step` of the run.
+    #[inline]
+    fn ascend<R: Rows, L: Loss>(
+        &mut self,
+        problem: &Problem<'_, R, L>,
+        order: &[u32],
+        step: u64,
+        trace: &mut impl Trace,
+    ) {
+        let (rows, loss) = (problem.rows(), problem.loss());
+        for (k, &i) in order.iter().enumerate() {
+            let i = i as usize;
+            let row = &mut self.rows[i];
+            let z = rows.dot(i, &self.w) + self.b - row.q * row.a;
+            let a = loss.step(z, row.q, row.a, row.y);
+            let delta = a - row.a;
+            if delta != 0.0 {
+                trace.changed(step + k as u64, i, row.a);
+                row.a = a;
+                let share = row.rate * delta;
+                rows.axpy(i, share, &mut self.w);
+                self.b += self.s * share;
+            }
+        }
+    }
+
+    /// Steps of the modified SGD; `seen` is the sum of the rates of the rows before.
+    #[inline]
+    fn descend<R: Rows, L: Loss>(
+        &mut self,
+        problem: &Problem<'_, R, L>,
+        order: &[u32],
+        step: u64,
+        seen: &mut f64,
+        trace: &mut impl Trace,
+    ) {
+        let (rows, loss) = (problem.rows(), problem.loss());
+        for (k, &i) in order.iter().enumerate() {
+            let i = i as usize;
+            let row = &mut self.rows[i];
+            *seen += row.rate;
+            // W / W_t, because sum_i rate_i = 1 / lambda.
+            let scale = 1.0 / (problem.lambda() * *seen);
+            let z = self.centre + scale * (rows.dot(i, &self.w) + self.b - self.centre);
+            let a = loss.step(z, scale * row.q, row.a, row.y);
+            if a != row.a {
+                trace.changed(step + k as u64, i, row.a);
+                let share = row.rate * a;
+                row.a = a;
+                rows.axpy(i, share, &mut self.w);
+                self.b += self.s * share;
+            }
+        }
+    }
+}
+
+/// The course of a run: when to evaluate, when to stop.
+struct Run<'p, 'a, R, L> {
+    problem: &'p Problem<'a, R, L>,
+    budget: &'p Budget,
+    order: Order,
+    keeper: Keeper,
+    /// Whether the first epoch is done by modified SGD.
+    sgd: bool,
+    point: Point,
+    history: Vec<Record>,
+    mean_q: f64,
+}
+
+impl<'p, 'a, R: Rows, L: Loss> Run<'p, 'a, R, L> {
+    fn new(
+        sdca: &Sdca,
+        problem: &'p Problem<'a, R, L>,
+        budget: &'p Budget,
+        state: &mut State,
+        warm: bool,
+    ) -> Self {
+        let n_rows = problem.rows().n_rows();
+        let moving = std::mem::take(&mut state.moving);
+        let epoch = moving.len() as u64;
+        let sgd = !warm
+            && match sdca.first_epoch {
+                FirstEpoch::Auto => state.mean_q <= SGD_MAX_MEAN_Q,
+                FirstEpoch::Sdca => false,
+                FirstEpoch::Sgd => true,
+            };
+        Self {
+            problem,
+            budget,
+            order: Order::new(sdca.sampling, sdca.seed, moving),
+            keeper: Keeper::new(
+                sdca.output,
+                sdca.average_from,
+                n_rows,
+                epoch,
+                budget.max_epochs,
+                sdca.seed,
+            ),
+            sgd,
+            point: Point::default(),
+            history: Vec::new(),
+            mean_q: state.mean_q,
+        }
+    }
+
+    fn go(mut self, state: &mut State, watch: &mut Watch<'_>) -> Result<Fit, Error> {
+        let rows = self.problem.rows();
+        let block = rows_per_block(rows.n_rows(), rows.n_stored()) as u64;
+        let epoch = self.order.len() as u64;
+        let last = epoch.saturating_mul(self.budget.max_epochs as u64);
+        let mut step = 0;
+        let mut stop = self.evaluate(state, step, watch)?;
+        if self.problem.fit_intercept() {
+            // From the best constant: the multiplier need not travel there.
+            state.centre = self.point.intercept;
+            state.b += state.centre;
+        }
+        let mut next_evaluation = self.next_evaluation(step).min(last);
+        self.keeper.open(next_evaluation);
+        // Sum of the rates that the modified SGD has seen.
+        let mut seen = 0.0;
+        while stop.is_none() && step < last {
+            let in_epoch = step % epoch;
+            let sgd = self.sgd && step < epoch;
+            if in_epoch == 0 {
+                if sgd {
+                    self.order.next_pass()
+                } else {
+                    self.order.next_epoch()
+                }
+            }
+            self.keeper.attend(step, state.dual(), next_evaluation);
+            let until = (step - in_epoch + epoch)
+                .min(step + block)
+                .min(next_evaluation)
+                .min(self.keeper.next_event());
+            let visits =
+                &self.order.visits()[in_epoch as usize..(in_epoch + until - step) as usize];
+            match (self.keeper.sums(), sgd) {
+                (None, false) => state.ascend(self.problem, visits, step + 1, &mut NoTrace),
+                (Some(sums), false) => state.ascend(self.problem, visits, step + 1, sums),
+                (None, true) => {
+                    state.descend(self.problem, visits, step + 1, &mut seen, &mut NoTrace)
+                }
+                (Some(sums), true) => {
+                    state.descend(self.problem, visits, step + 1, &mut seen, sums)
+                }
+            }
+            step = until;
+            watch.beat()?;
+            if step % epoch == 0 {
+                state.end_epoch(self.problem, step / epoch, watch)?;
+            }
+            let over = watch.is_over();
+            if over || step == next_evaluation {
+                stop = self.evaluate(state, step, watch)?;
+                next_evaluation = self.next_evaluation(step).min(last);
+                self.keeper.open(next_evaluation);
+                if over && stop.is_none() {
+                    stop = Some(StopReason::MaxTime);
+                }
+            }
+        }
+        Ok(Fit {
+            coef: self.point.coef,
+            intercept: self.point.intercept,
+            dual: self.point.dual,
+            certificate: self.point.certificate,
+            epochs: self.history.last().map_or(0.0, |record| record.epoch),
+            stop: stop.unwrap_or(StopReason::MaxEpochs),
+            mean_q: self.mean_q,
+            history: self.history,
+        })
+    }
+
+    /// Certifies what would be returned after `step` steps, and says whether that is the end.
+    fn evaluate(
+        &mut self,
+        state: &State,
+        step: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<StopReason>, Error> {
+        let seconds = watch.seconds();
+        watch.evaluate(|watch| {
+            let precision = (INTERCEPT_PRECISION * self.budget.tol).clamp(1e-14, 1e-4);
+            match self.keeper.output(step, state.dual()) {
+                None => self
+                    .problem
+                    .evaluate(state.dual(), precision, &mut self.point, watch)?,
+                Some(output) => {
+                    let loss = self.problem.loss();
+                    // A mean of values at a limit can exceed it by rounding.
+                    let feasible = output.into_iter().enumerate().map(|(i, a)| {
+                        let (low, high) = loss.dual_range(self.problem.target(i));
+                        a.clamp(low, high)
+                    });
+                    self.problem
+                        .evaluate(feasible, precision, &mut self.point, watch)?;
+                }
+            }
+            let certificate = self.point.certificate;
+            let epoch = step as f64 / (self.order.len() as f64).max(1.0);
+            let record = Record {
+                epoch,
+                seconds,
+                certificate,
+            };
+            self.history.push(record);
+            let Point {
+                coef, intercept, ..
+            } = &self.point;
+            let answer = watch.show(&Progress {
+                record,
+                coef,
+                intercept: *intercept,
+            });
+            Ok(if certificate.is_within(self.budget.tol) {
+                Some(StopReason::Converged)
+            } else if answer.is_break() {
+                Some(StopReason::Callback)
+            } else {
+                None
+            })
+        })
+    }
+
+    /// The step of the next evaluation, after one at `step`.
+    fn next_evaluation(&self, step: u64) -> u64 {
+        let epoch = self.order.len() as f64;
+        match self.budget.record_every {
+            Some(every) => {
+                let count = (step as f64 / (every * epoch) + 1e-9).floor() + 1.0;
+                ((count * every * epoch).round() as u64).max(step + 1)
+            }
+            None => {
+                (next_epoch_to_evaluate(
+                    &self.history,
+                    self.budget.tol,
+                    evaluation_cost(self.problem),
+                ) * epoch) as u64
+            }
+        }
+    }
+}
+
+/// Evaluations that a short run may have before their share of the time is looked at.
+const FREE_EVALUATIONS: f64 = 4.0;
+
+/// Share of the time that evaluations may take in a long run.
+const EVALUATION_SHARE: f64 = 0.1;
+
+/// The next whole epoch at which to evaluate, if an evaluation costs `cost` epochs: where the gap is
+/// expected to reach the tolerance if it goes on falling at its latest rate, but not before the cost
+/// allows it, and within twice the epochs so far. It depends on the history alone, never on the
+/// clock, so that runs are reproducible.
+fn next_epoch_to_evaluate(history: &[Record], tol: f64, cost: f64) -> f64 {
+    let Some(now) = history.last() else {
+        return 1.0;
+    };
+    let used = (history.len() - 1) as f64;
+    let earliest = (now.epoch.floor() + 1.0)
+        .max((cost / EVALUATION_SHARE * (used + 1.0 - FREE_EVALUATIONS)).ceil());
+    let latest = earliest.max(2.0 * now.epoch.floor());
+    let expected = history.len().checked_sub(2).map(|before| {
+        let (gap, target) = (now.certificate.gap, tol * now.certificate.primal);
+        let rate =
+            (gap / history[before].certificate.gap).ln() / (now.epoch - history[before].epoch);
+        now.epoch + ((target / gap).ln() / rate).ceil()
+    });
+    match expected {
+        Some(epoch) if epoch > now.epoch => epoch.clamp(earliest, latest),
+        _ => earliest,
+    }
+}
+
+/// Cost of an evaluation in epochs, from the number of stored entries and rows: two passes in order
+/// of memory beside a dot and an update in random order, and some evaluations of the loss per row.
+fn evaluation_cost<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f64 {
+    let entries = problem.rows().n_stored() as f64;
+    let rows = problem.rows().n_rows() as f64;
+    let per_row = if problem.fit_intercept() { 100.0 } else { 20.0 };
+    (2.0 * entries + per_row * rows) / (3.0 * entries + 30.0 * rows)
+}
