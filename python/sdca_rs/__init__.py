@@ -1,0 +1,1 @@
+from sdca_rs import _core

@@ -1,0 +1,113 @@
+//! Matrices as Python hands them over.
+
+use numpy::{
+    Element, PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
+};
+use pyo3::prelude::*;
+
+use crate::error::Error;
+use crate::kernel::{Index, Loan, Real, catch_stray};
+use crate::rows::{Csr, Dense, Rows};
+use crate::run::parameter;
+
+/// A matrix whose storage is known only at run time.
+#[derive(FromPyObject)]
+pub(super) enum Matrix<'py> {
+    Dense64(PyReadonlyArray2<'py, f64>),
+    Dense32(PyReadonlyArray2<'py, f32>),
+    Csr(Values<'py>, Indices<'py>, Indices<'py>, usize),
+}
+
+#[derive(FromPyObject)]
+pub(super) enum Values<'py> {
+    F64(PyReadonlyArray1<'py, f64>),
+    F32(PyReadonlyArray1<'py, f32>),
+}
+
+#[derive(FromPyObject)]
+pub(super) enum Indices<'py> {
+    I32(PyReadonlyArray1<'py, i32>),
+    I64(PyReadonlyArray1<'py, i64>),
+}
+
+/// Work to be done with rows whose type is known only at run time.
+pub(super) trait RowsVisitor {
+    type Out;
+    fn visit<R: Rows>(self, rows: &R) -> Result<Self::Out, Error>;
+}
+
+impl Matrix<'_> {
+    /// Finds the type of the rows and hands them to `visitor`: the one place where storage becomes
+    /// a type.
+    pub(super) fn visit<V: RowsVisitor>(&self, visitor: V) -> PyResult<V::Out> {
+        Ok(match self {
+            Self::Dense64(x) => visitor.visit(&dense(x)?)?,
+            Self::Dense32(x) => visitor.visit(&dense(x)?)?,
+            Self::Csr(values, indices, indptr, n_cols) => match (values, indices) {
+                (Values::F64(v), Indices::I32(j)) => visitor.visit(&csr(v, j, indptr, *n_cols)?)?,
+                (Values::F64(v), Indices::I64(j)) => visitor.visit(&csr(v, j, indptr, *n_cols)?)?,
+                (Values::F32(v), Indices::I32(j)) => visitor.visit(&csr(v, j, indptr, *n_cols)?)?,
+                (Values::F32(v), Indices::I64(j)) => visitor.visit(&csr(v, j, indptr, *n_cols)?)?,
+            },
+        })
+    }
+
+    /// Whether a column occurs twice in some row.
+    pub(super) fn has_duplicates(&self, py: Python<'_>) -> PyResult<bool> {
+        fn check<F: Real, I: Index>(py: Python<'_>, rows: &Csr<'_, F, I>) -> Result<bool, Error> {
+            py.detach(|| catch_stray(|| Ok(rows.has_duplicates())))
+        }
+        Ok(match self {
+            Self::Dense64(_) | Self::Dense32(_) => false,
+            Self::Csr(Values::F64(v), Indices::I32(j), p, n) => check(py, &csr(v, j, p, *n)?)?,
+            Self::Csr(Values::F64(v), Indices::I64(j), p, n) => check(py, &csr(v, j, p, *n)?)?,
+            Self::Csr(Values::F32(v), Indices::I32(j), p, n) => check(py, &csr(v, j, p, *n)?)?,
+            Self::Csr(Values::F32(v), Indices::I64(j), p, n) => check(py, &csr(v, j, p, *n)?)?,
+        })
+    }
+}
+
+fn dense<'a, F: Real + Element>(x: &'a PyReadonlyArray2<'_, F>) -> Result<Dense<'a, F>, Error> {
+    if !x.data().is_aligned() {
+        return Err(parameter(
+            "X",
+            "an array that is not aligned",
+            "an aligned array",
+        ));
+    }
+    Dense::new(x.as_array())
+}
+
+fn csr<'a, F, I>(
+    values: &'a PyReadonlyArray1<'_, F>,
+    indices: &'a PyReadonlyArray1<'_, I>,
+    indptr: &Indices<'_>,
+    n_cols: usize,
+) -> Result<Csr<'a, F, I>, Error>
+where
+    F: Real + Element,
+    I: Index + Element,
+{
+    let (values, indices) = (loan("X.data", values)?, loan("X.indices", indices)?);
+    match indptr {
+        Indices::I32(p) => Csr::new(values, indices, loan("X.indptr", p)?, n_cols),
+        Indices::I64(p) => Csr::new(values, indices, loan("X.indptr", p)?, n_cols),
+    }
+}
+
+/// Borrows a numpy array that other Python threads may write meanwhile.
+fn loan<'a, T>(name: &'static str, array: &'a PyReadonlyArray1<'_, T>) -> Result<Loan<'a, T>, Error>
+where
+    T: crate::kernel::Element + Element,
+{
+    let array: &Bound<'_, PyArray1<T>> = array;
+    if !array.is_contiguous() || !array.data().is_aligned() {
+        return Err(parameter(
+            name,
+            "an array with gaps or not aligned",
+            "a contiguous, aligned array",
+        ));
+    }
+    // SAFETY: the pointer is aligned, the array contiguous, and the borrow keeps it alive for 'a.
+    Ok(unsafe { Loan::from_raw(array.data(), array.len()) })
+}

@@ -1,0 +1,526 @@
+//! The border to Python: converts arguments and results, and holds no arithmetic.
+//!
+//! | Python                                             | here                                |
+//! |----------------------------------------------------|-------------------------------------|
+//! | C-contiguous `ndarray` of float32 or float64       | [`Dense`], borrowed                 |
+//! | tuple `(data, indices, indptr, n_cols)` of a CSR matrix, float32 or float64, int32 or int64 | [`Csr`], borrowed |
+//! | `ValueError`                                       | [`Error`]                           |
+//! | `KeyboardInterrupt`, or what a callback raised     | [`Error::Interrupted`]              |
+//!
+//! The interpreter is released around all work. While a fit runs, signals are looked at about every
+//! 0.1 s: by the fit itself if it runs in the calling thread, else by the calling thread, which
+//! waits for the workers.
+
+// The names of the arguments are those of the Python side.
+#![allow(non_snake_case)]
+// pyo3 hands arguments over by value, and a fit has many.
+#![allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
+
+mod matrix;
+mod watcher;
+
+use std::time::Duration;
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::Error;
+use crate::kernel::catch_stray;
+use crate::loss::{self, Link, Loss, SPECS, Target};
+use crate::one_vs_rest;
+use crate::order::Sampling;
+use crate::predict;
+use crate::problem::{Point, Problem, Regularisation};
+use crate::rows::Rows;
+use crate::run::{Budget, Fit, Record, Watch, parameter};
+use crate::solver::{FirstEpoch, Output, Sdca, Solver};
+use matrix::{Matrix, RowsVisitor};
+use watcher::{Outside, Watcher};
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> Self {
+        PyValueError::new_err(error.to_string())
+    }
+}
+
+/// The compiled core of `sdca_rs`. Private: use the package.
+#[pymodule(gil_used = false)]
+mod _core {
+    #[pymodule_export]
+    use super::watcher::PyProgress;
+    #[pymodule_export]
+    use super::{PyFit, decision_function, dual_objective, fit, has_duplicates, losses, objective};
+}
+
+/// All losses: dicts of name, formula, target, link and, if there is one, the shape parameter.
+#[pyfunction]
+fn losses(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    SPECS
+        .iter()
+        .map(|spec| {
+            let entry = PyDict::new(py);
+            entry.set_item("name", spec.name)?;
+            entry.set_item("formula", spec.formula)?;
+            entry.set_item(
+                "target",
+                match spec.target {
+                    Target::Label => "label",
+                    Target::Real => "real",
+                    Target::NonNegative => "non-negative",
+                },
+            )?;
+            entry.set_item(
+                "link",
+                match spec.link {
+                    Link::Identity => "identity",
+                    Link::Logit => "logit",
+                    Link::Log => "log",
+                },
+            )?;
+            entry.set_item("param", spec.param.map(|param| param.name))?;
+            entry.set_item("default", spec.param.map(|param| param.default))?;
+            entry.set_item("expected", spec.param.map(|param| param.expected))?;
+            Ok(entry)
+        })
+        .collect()
+}
+
+/// Work on rows and a loss whose types are known only at run time.
+trait Job: Send {
+    type Out: Send;
+    fn run<R: Rows, L: Loss>(self, rows: &R, loss: L) -> Result<Self::Out, Error>;
+}
+
+/// Finds the types of the loss and of the rows and does the job, with the interpreter released.
+fn run<J: Job>(
+    py: Python<'_>,
+    x: &Matrix<'_>,
+    loss: &str,
+    loss_param: Option<f64>,
+    job: J,
+) -> PyResult<J::Out> {
+    struct WithLoss<'py, L, J>(Python<'py>, L, J);
+    impl<L: Loss, J: Job> RowsVisitor for WithLoss<'_, L, J> {
+        type Out = J::Out;
+        fn visit<R: Rows>(self, rows: &R) -> Result<J::Out, Error> {
+            let Self(py, loss, job) = self;
+            py.detach(|| catch_stray(|| job.run(rows, loss)))
+        }
+    }
+    struct WithRows<'a, 'py, J>(Python<'py>, &'a Matrix<'py>, J);
+    impl<J: Job> loss::Visitor for WithRows<'_, '_, J> {
+        type Out = PyResult<J::Out>;
+        fn visit<L: Loss>(self, loss: L) -> Self::Out {
+            self.1.visit(WithLoss(self.0, loss, self.2))
+        }
+    }
+    loss::dispatch(loss, loss_param, WithRows(py, x, job))?
+}
+
+/// Checks a CSR matrix and says whether a column occurs twice in some row.
+#[pyfunction]
+fn has_duplicates(py: Python<'_>, X: Matrix<'_>) -> PyResult<bool> {
+    X.has_duplicates(py)
+}
+
+/// What is to be minimised, but for the rows, the loss and the targets.
+#[derive(Clone, Copy)]
+struct Setting<'a> {
+    weights: Option<&'a [f64]>,
+    regularisation: Regularisation,
+    fit_intercept: bool,
+}
+
+impl<'a> Setting<'a> {
+    fn new(
+        weights: Option<&'a PyReadonlyArray1<'_, f64>>,
+        c: Option<f64>,
+        lam: Option<f64>,
+        fit_intercept: bool,
+    ) -> PyResult<Self> {
+        let regularisation = match (c, lam) {
+            (Some(c), None) => Regularisation::C(c),
+            (None, Some(lambda)) => Regularisation::Lambda(lambda),
+            (c, _) => {
+                let found = if c.is_some() { "both" } else { "neither" };
+                return Err(parameter("C", found, "exactly one of C and lam").into());
+            }
+        };
+        let weights = weights.map(|c| slice("sample_weight", c)).transpose()?;
+        Ok(Self {
+            weights,
+            regularisation,
+            fit_intercept,
+        })
+    }
+
+    fn problem<'r, R: Rows, L: Loss>(
+        &'r self,
+        rows: &'r R,
+        targets: &'r [f64],
+        loss: L,
+    ) -> Result<Problem<'r, R, L>, Error> {
+        Problem::new(
+            rows,
+            targets,
+            self.weights,
+            loss,
+            self.regularisation,
+            self.fit_intercept,
+        )
+    }
+}
+
+fn slice<'a>(name: &'static str, array: &'a PyReadonlyArray1<'_, f64>) -> PyResult<&'a [f64]> {
+    array
+        .as_slice()
+        .map_err(|_| parameter(name, "an array with gaps", "a contiguous array").into())
+}
+
+/// Fits by SDCA: one problem, or one for each of `n_classes` classes against the rest.
+///
+/// Exactly one of `C` and `lam` must be given. `y` holds the targets or, from three classes on, the
+/// numbers of the classes. `start` holds the dual values to begin with, a row for each problem.
+/// `report` is called at each evaluation and stops the run by returning True.
+#[pyfunction]
+#[pyo3(signature = (
+    X, y, *, sample_weight, n_classes, loss, loss_param, C, lam, fit_intercept, tol, max_iter, max_time,
+    record_every, sampling, output, average_from, first_epoch, seed, n_threads, start, report
+))]
+fn fit<'py>(
+    py: Python<'py>,
+    X: Matrix<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    sample_weight: Option<PyReadonlyArray1<'py, f64>>,
+    n_classes: usize,
+    loss: &str,
+    loss_param: Option<f64>,
+    C: Option<f64>,
+    lam: Option<f64>,
+    fit_intercept: bool,
+    tol: f64,
+    max_iter: usize,
+    max_time: Option<f64>,
+    record_every: Option<f64>,
+    sampling: &str,
+    output: &str,
+    average_from: f64,
+    first_epoch: &str,
+    seed: u64,
+    n_threads: usize,
+    start: Option<PyReadonlyArray2<'py, f64>>,
+    report: Option<Py<PyAny>>,
+) -> PyResult<Vec<PyFit>> {
+    let solver = Sdca {
+        sampling: Sampling::named(sampling)?,
+        output: Output::named(output)?,
+        average_from,
+        first_epoch: FirstEpoch::named(first_epoch)?,
+        seed,
+    };
+    let max_time = match max_time {
+        None => None,
+        Some(seconds) if seconds > 0.0 => Duration::try_from_secs_f64(seconds).ok(),
+        Some(seconds) => {
+            return Err(parameter("max_time", seconds, "a number of seconds > 0, or None").into());
+        }
+    };
+    let outside = Outside::default();
+    let job = FitJob {
+        solver: &solver,
+        setting: Setting::new(sample_weight.as_ref(), C, lam, fit_intercept)?,
+        y: slice("y", &y)?,
+        n_classes,
+        budget: &Budget {
+            tol,
+            max_epochs: max_iter,
+            max_time,
+            record_every,
+        },
+        starts: start.as_ref().map(|array| array.as_slice()).transpose()?,
+        n_threads,
+        report: report.as_ref(),
+        outside: &outside,
+    };
+    let fits = run(py, &X, loss, loss_param, job);
+    outside.check()?;
+    fits?.into_iter().map(|fit| PyFit::new(py, fit)).collect()
+}
+
+struct FitJob<'a, S> {
+    solver: &'a S,
+    setting: Setting<'a>,
+    y: &'a [f64],
+    n_classes: usize,
+    budget: &'a Budget,
+    starts: Option<&'a [f64]>,
+    n_threads: usize,
+    report: Option<&'a Py<PyAny>>,
+    outside: &'a Outside,
+}
+
+impl<S: Solver> Job for FitJob<'_, S> {
+    type Out = Vec<Fit>;
+
+    fn run<R: Rows, L: Loss>(self, rows: &R, loss: L) -> Result<Vec<Fit>, Error> {
+        let n_rows = rows.n_rows();
+        let n_problems = if self.n_classes > 2 {
+            self.n_classes
+        } else {
+            1
+        };
+        if let Some(starts) = self.starts
+            && starts.len() != n_problems * n_rows
+        {
+            let (found, expected) = (starts.len(), n_problems * n_rows);
+            return Err(Error::Length {
+                name: "start",
+                found,
+                expected,
+                why: "rows of X times problems",
+            });
+        }
+        let in_caller = n_problems == 1 || self.n_threads <= 1;
+        let solve = |class: usize, targets: &[f64]| {
+            let problem = self.setting.problem(rows, targets, loss)?;
+            let start = self.starts.map(|all| &all[class * n_rows..][..n_rows]);
+            let mut watcher = Watcher {
+                outside: self.outside,
+                report: self.report,
+                class,
+                in_caller,
+            };
+            self.solver
+                .solve(&problem, self.budget, start, &mut watcher)
+        };
+        if n_problems == 1 {
+            return Ok(vec![solve(0, self.y)?]);
+        }
+        let classes: Vec<u32> = self.y.iter().map(|&class| class as u32).collect();
+        one_vs_rest::fit_classes(
+            n_problems,
+            self.n_threads,
+            |class| solve(class, &one_vs_rest::targets(&classes, class as u32)),
+            || self.outside.look(),
+        )
+    }
+}
+
+/// The primal objective of any linear model.
+#[pyfunction]
+#[pyo3(signature = (X, y, *, sample_weight, loss, loss_param, C, lam, fit_intercept, coef, intercept))]
+fn objective<'py>(
+    py: Python<'py>,
+    X: Matrix<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    sample_weight: Option<PyReadonlyArray1<'py, f64>>,
+    loss: &str,
+    loss_param: Option<f64>,
+    C: Option<f64>,
+    lam: Option<f64>,
+    fit_intercept: bool,
+    coef: PyReadonlyArray1<'py, f64>,
+    intercept: f64,
+) -> PyResult<f64> {
+    struct Primal<'a> {
+        setting: Setting<'a>,
+        y: &'a [f64],
+        coef: &'a [f64],
+        intercept: f64,
+        outside: &'a Outside,
+    }
+    impl Job for Primal<'_> {
+        type Out = f64;
+        fn run<R: Rows, L: Loss>(self, rows: &R, loss: L) -> Result<f64, Error> {
+            if self.coef.len() != rows.n_cols() {
+                let (found, expected) = (self.coef.len(), rows.n_cols());
+                return Err(Error::Length {
+                    name: "coef",
+                    found,
+                    expected,
+                    why: "one for each column of X",
+                });
+            }
+            let mut watcher = Watcher::silent(self.outside);
+            let mut watch = Watch::new(None, &mut watcher);
+            self.setting
+                .problem(rows, self.y, loss)?
+                .primal(self.coef, self.intercept, &mut watch)
+        }
+    }
+    let outside = Outside::default();
+    let setting = Setting::new(sample_weight.as_ref(), C, lam, fit_intercept)?;
+    let (y, coef) = (slice("y", &y)?, slice("coef", &coef)?);
+    let primal = run(
+        py,
+        &X,
+        loss,
+        loss_param,
+        Primal {
+            setting,
+            y,
+            coef,
+            intercept,
+            outside: &outside,
+        },
+    );
+    outside.check()?;
+    primal
+}
+
+/// The dual objective of a dual point, made feasible first if there is an intercept.
+#[pyfunction]
+#[pyo3(signature = (X, y, *, sample_weight, loss, loss_param, C, lam, fit_intercept, dual))]
+fn dual_objective<'py>(
+    py: Python<'py>,
+    X: Matrix<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    sample_weight: Option<PyReadonlyArray1<'py, f64>>,
+    loss: &str,
+    loss_param: Option<f64>,
+    C: Option<f64>,
+    lam: Option<f64>,
+    fit_intercept: bool,
+    dual: PyReadonlyArray1<'py, f64>,
+) -> PyResult<f64> {
+    struct Dual<'a> {
+        setting: Setting<'a>,
+        y: &'a [f64],
+        dual: &'a [f64],
+        outside: &'a Outside,
+    }
+    impl Job for Dual<'_> {
+        type Out = f64;
+        fn run<R: Rows, L: Loss>(self, rows: &R, loss: L) -> Result<f64, Error> {
+            if self.dual.len() != rows.n_rows() {
+                let (found, expected) = (self.dual.len(), rows.n_rows());
+                return Err(Error::Length {
+                    name: "dual",
+                    found,
+                    expected,
+                    why: "one for each row of X",
+                });
+            }
+            let mut watcher = Watcher::silent(self.outside);
+            let mut watch = Watch::new(None, &mut watcher);
+            let problem = self.setting.problem(rows, self.y, loss)?;
+            let mut point = Point::default();
+            problem.evaluate(self.dual.iter().copied(), 1e-2, &mut point, &mut watch)?;
+            Ok(point.certificate.dual)
+        }
+    }
+    let outside = Outside::default();
+    let setting = Setting::new(sample_weight.as_ref(), C, lam, fit_intercept)?;
+    let (y, dual) = (slice("y", &y)?, slice("dual", &dual)?);
+    let value = run(
+        py,
+        &X,
+        loss,
+        loss_param,
+        Dual {
+            setting,
+            y,
+            dual,
+            outside: &outside,
+        },
+    );
+    outside.check()?;
+    value
+}
+
+/// `x_i . w_k + b_k` for each row of X and each model, a row of `coef` being a model.
+#[pyfunction]
+fn decision_function<'py>(
+    py: Python<'py>,
+    X: Matrix<'py>,
+    coef: PyReadonlyArray2<'py, f64>,
+    intercept: PyReadonlyArray1<'py, f64>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    struct Predict<'a, 'py>(Python<'py>, &'a [f64], &'a [f64], &'a Outside);
+    impl RowsVisitor for Predict<'_, '_> {
+        type Out = (usize, Vec<f64>);
+        fn visit<R: Rows>(self, rows: &R) -> Result<Self::Out, Error> {
+            let Self(py, coef, intercept, outside) = self;
+            py.detach(|| {
+                let mut watcher = Watcher::silent(outside);
+                let mut watch = Watch::new(None, &mut watcher);
+                let values =
+                    catch_stray(|| predict::predictions(rows, coef, intercept, &mut watch))?;
+                Ok((rows.n_rows(), values))
+            })
+        }
+    }
+    let outside = Outside::default();
+    let coefs = coef.as_slice()?;
+    let values = X.visit(Predict(
+        py,
+        coefs,
+        slice("intercept", &intercept)?,
+        &outside,
+    ));
+    outside.check()?;
+    let (n_rows, values) = values?;
+    PyArray1::from_vec(py, values).reshape([n_rows, intercept.len()?])
+}
+
+/// The result of a fit.
+#[pyclass(frozen, name = "Fit", module = "sdca_rs._core")]
+struct PyFit {
+    #[pyo3(get)]
+    coef: Py<PyArray1<f64>>,
+    #[pyo3(get)]
+    intercept: f64,
+    #[pyo3(get)]
+    dual: Py<PyArray1<f64>>,
+    #[pyo3(get)]
+    objective: f64,
+    #[pyo3(get)]
+    dual_objective: f64,
+    #[pyo3(get)]
+    gap: f64,
+    #[pyo3(get)]
+    epochs: f64,
+    #[pyo3(get)]
+    stop_reason: &'static str,
+    #[pyo3(get)]
+    mean_q: f64,
+    #[pyo3(get)]
+    history: Py<PyDict>,
+}
+
+impl PyFit {
+    fn new(py: Python<'_>, fit: Fit) -> PyResult<Self> {
+        let history = PyDict::new(py);
+        let columns: [(&str, fn(&Record) -> f64); 5] = [
+            ("epoch", |record| record.epoch),
+            ("seconds", |record| record.seconds),
+            ("primal", |record| record.certificate.primal),
+            ("dual", |record| record.certificate.dual),
+            ("gap", |record| record.certificate.gap),
+        ];
+        for (name, column) in columns {
+            let values: Vec<f64> = fit.history.iter().map(column).collect();
+            history.set_item(name, values.into_pyarray(py))?;
+        }
+        let support: Vec<i64> = fit
+            .history
+            .iter()
+            .map(|record| record.certificate.support as i64)
+            .collect();
+        history.set_item("support", support.into_pyarray(py))?;
+        Ok(Self {
+            coef: fit.coef.into_pyarray(py).unbind(),
+            intercept: fit.intercept,
+            dual: fit.dual.into_pyarray(py).unbind(),
+            objective: fit.certificate.primal,
+            dual_objective: fit.certificate.dual,
+            gap: fit.certificate.gap,
+            epochs: fit.epochs,
+            stop_reason: fit.stop.name(),
+            mean_q: fit.mean_q,
+            history: history.unbind(),
+        })
+    }
+}
