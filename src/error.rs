@@ -142,7 +142,7 @@ pub enum Error {
         found: f64,
     },
     /// No row counts.
-    #[error("sample_weight: found no positive weight, expected at least one")]
+    #[error("sample_weight: found zero for every weight, expected a positive one")]
     NoWeight,
     /// The monitor asked to abandon the run.
     #[error("interrupted")]

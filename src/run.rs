@@ -8,7 +8,7 @@ use crate::error::Error;
 /// How close a run shall come to the optimum, and what it may cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Budget {
-    /// Stop when `gap <= tol * primal`.
+    /// Stop when `gap <= tol * primal`; 0 asks for all epochs.
     pub tol: f64,
     /// Stop after this many epochs.
     pub max_epochs: usize,
@@ -74,9 +74,10 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Whether `gap <= tol * primal`.
+    /// Whether `gap <= tol * primal`. Never for `tol = 0`, which asks for all epochs: a gap that
+    /// rounding has made zero or less proves nothing.
     pub fn is_within(&self, tol: f64) -> bool {
-        self.gap <= tol * self.primal
+        tol > 0.0 && self.gap <= tol * self.primal
     }
 }
 

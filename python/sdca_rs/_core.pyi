@@ -5,7 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # A C-contiguous array, or (data, indices, indptr, n_cols) of a CSR matrix.
-Matrix: TypeAlias = (
+_Matrix: TypeAlias = (
     NDArray[np.float64]
     | NDArray[np.float32]
     | tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]
@@ -65,9 +65,9 @@ class Progress:
     def intercept(self) -> float: ...
 
 def losses() -> list[_Loss]: ...
-def has_duplicates(X: Matrix) -> bool: ...
+def has_duplicates(X: _Matrix) -> bool: ...
 def fit(
-    X: Matrix,
+    X: _Matrix,
     y: NDArray[np.float64],
     *,
     sample_weight: NDArray[np.float64] | None,
@@ -91,7 +91,7 @@ def fit(
     report: Callable[[Progress], object] | None,
 ) -> list[Fit]: ...
 def objective(
-    X: Matrix,
+    X: _Matrix,
     y: NDArray[np.float64],
     *,
     sample_weight: NDArray[np.float64] | None,
@@ -104,7 +104,7 @@ def objective(
     intercept: float,
 ) -> float: ...
 def dual_objective(
-    X: Matrix,
+    X: _Matrix,
     y: NDArray[np.float64],
     *,
     sample_weight: NDArray[np.float64] | None,
@@ -116,5 +116,5 @@ def dual_objective(
     dual: NDArray[np.float64],
 ) -> float: ...
 def decision_function(
-    X: Matrix, coef: NDArray[np.float64], intercept: NDArray[np.float64]
+    X: _Matrix, coef: NDArray[np.float64], intercept: NDArray[np.float64]
 ) -> NDArray[np.float64]: ...

@@ -1,0 +1,406 @@
+"""What all estimators of the package share: data in, certificate and predictions out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
+from sklearn.utils import ClassifierTags, RegressorTags, check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from sdca_rs import _core
+from sdca_rs._data import (
+    Floats,
+    Labels,
+    as_count,
+    as_flag,
+    as_matrix,
+    as_number,
+    as_targets,
+    as_weights,
+    loss_shape,
+    regularisation,
+    validate_X,
+)
+from sdca_rs._losses import find_loss, require_loss
+from sdca_rs._progress import Reporter, warn_not_converged
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _only_if(check: Callable[[Any], bool]) -> Callable[[_Method], _Method]:
+    """Let a method exist only where ``check(estimator)`` holds."""
+    return cast(Callable[[_Method], _Method], available_if(check))
+
+
+def _is_classifier(estimator: Any) -> bool:
+    # An unknown loss is refused by `fit`; until then any answer will do.
+    loss = find_loss(estimator.loss)
+    return loss is None or loss.task == "classification"
+
+
+def _has_probabilities(estimator: Any) -> bool:
+    loss = find_loss(estimator.loss)
+    return loss is not None and loss.link == "logit"
+
+
+class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
+    """A linear model that minimises a loss of the registry.
+
+    Subclasses define ``__init__`` with at least the parameters used here, and
+    ``_options``, which are the arguments of the core's ``fit`` that only they have.
+    """
+
+    loss: str
+    loss_param: float | None
+    C: float
+    lam: float | None
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+    max_time: float | None
+    class_weight: Any
+    warm_start: bool
+    record_every: float | None
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+    callback: Callable[[_core.Progress], object] | None
+
+    def _options(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit the model and certify it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows. Arrays in C order and CSR matrices (int32 or int64 indices)
+            of float32 or float64 are used where they lie; anything else is converted
+            once. They must not be changed while the fit runs.
+        y : array-like of shape (n_samples,)
+            Class labels of any type, or numbers, as the loss demands.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            A weight counts its row: weight 2 is the row twice, weight 0 is the row
+            absent.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        loss = require_loss(self.loss)
+        classify = loss.task == "classification"
+        X, y = validate_X(self, X, y=y, y_numeric=not classify)
+        weights = as_weights(sample_weight, X.shape[0])
+        labels: Labels | None = None
+        if classify:
+            check_classification_targets(y)
+            labels = Labels(np.asarray(y), weights)
+            weights = labels.weigh(self.class_weight, weights)
+            targets, n_classes = labels.targets, len(labels.classes)
+        else:
+            if self.class_weight is not None:
+                raise ValueError(
+                    f"class_weight: found {self.class_weight!r}, expected None, "
+                    f"because loss {self.loss!r} has no classes"
+                )
+            targets, n_classes = as_targets(y), 0
+        # The user's own y can be let go.
+        del y
+        n_problems = n_classes if n_classes > 2 else 1
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(
+                f"callback: found {self.callback!r}, expected a callable or None"
+            )
+        reporter = Reporter(
+            type(self).__name__,
+            as_count("verbose", self.verbose, "an integer >= 0"),
+            self.callback,
+            labels.classes if labels is not None and n_problems > 1 else None,
+        )
+        fits = _core.fit(
+            as_matrix(X, unique=True),
+            targets,
+            sample_weight=weights,
+            n_classes=n_classes,
+            loss=loss.name,
+            loss_param=loss_shape(loss, self.loss_param),
+            **regularisation(self.C, self.lam),
+            fit_intercept=as_flag("fit_intercept", self.fit_intercept),
+            tol=as_number("tol", self.tol, "a finite number >= 0"),
+            max_iter=self._max_iter(),
+            max_time=_optional("max_time", self.max_time, "seconds > 0, or None"),
+            record_every=_optional(
+                "record_every", self.record_every, "epochs > 0, or None"
+            ),
+            seed=self._seed(),
+            n_threads=self._n_threads(n_problems),
+            start=self._start(labels, X.shape[0], n_problems),
+            report=reporter if reporter.is_needed else None,
+            **self._options(),
+        )
+        self._keep(fits, labels)
+        reporter.finish(fits)
+        warn_not_converged(
+            type(self).__name__, fits, float(self.tol), reporter.classes, stacklevel=3
+        )
+        return self
+
+    def _max_iter(self) -> int:
+        max_iter = as_count("max_iter", self.max_iter, "an integer >= 1")
+        if max_iter < 1:
+            raise ValueError(f"max_iter: found {max_iter}, expected an integer >= 1")
+        return max_iter
+
+    def _seed(self) -> int:
+        rng = check_random_state(self.random_state)
+        return int(rng.randint(np.iinfo(np.int32).max))
+
+    def _n_threads(self, n_problems: int) -> int:
+        if self.n_jobs is not None:
+            n_jobs = as_count("n_jobs", self.n_jobs, "an integer other than 0, or None")
+            if n_jobs == 0:
+                raise ValueError(
+                    "n_jobs: found 0, expected an integer other than 0, or None"
+                )
+        return max(1, min(int(effective_n_jobs(self.n_jobs)), n_problems))
+
+    def _start(
+        self, labels: Labels | None, n_samples: int, n_problems: int
+    ) -> Floats | None:
+        """Dual values to start from, if that is wanted and there are any."""
+        if not (
+            as_flag("warm_start", self.warm_start) and hasattr(self, "dual_coef_")
+        ):
+            return None
+        start = np.ascontiguousarray(np.atleast_2d(self.dual_coef_))
+        if start.shape != (n_problems, n_samples):
+            raise ValueError(
+                f"warm_start: found dual values of shape {start.shape} from the "
+                f"previous fit, expected {(n_problems, n_samples)}; a warm start needs "
+                "the same rows (warm_start=False starts afresh)"
+            )
+        if labels is not None and not np.array_equal(
+            getattr(self, "classes_", []), labels.classes
+        ):
+            raise ValueError(
+                f"warm_start: found classes {labels.classes.tolist()}, expected those "
+                "of the previous fit (warm_start=False starts afresh)"
+            )
+        return start
+
+    def _keep(self, fits: list[_core.Fit], labels: Labels | None) -> None:
+        """Store what was fitted, in scikit-learn's shapes."""
+        if labels is None:
+            (fit,) = fits
+            self.coef_ = fit.coef
+            self.intercept_ = fit.intercept
+            self.dual_coef_ = fit.dual
+            # Left behind by an earlier fit with a loss for classes.
+            vars(self).pop("classes_", None)
+        else:
+            self.classes_ = labels.classes
+            self.coef_ = np.stack([fit.coef for fit in fits])
+            self.intercept_ = np.array([fit.intercept for fit in fits])
+            self.dual_coef_ = np.stack([fit.dual for fit in fits])
+        self.n_iter_ = int(np.ceil(max(fit.epochs for fit in fits)))
+        if len(fits) == 1:
+            (fit,) = fits
+            self.objective_ = fit.objective
+            self.dual_objective_ = fit.dual_objective
+            self.duality_gap_ = fit.gap
+            self.stop_reason_ = fit.stop_reason
+            self.history_ = fit.history
+        else:
+            self.objective_ = np.array([fit.objective for fit in fits])
+            self.dual_objective_ = np.array([fit.dual_objective for fit in fits])
+            self.duality_gap_ = np.array([fit.gap for fit in fits])
+            self.stop_reason_ = np.array([fit.stop_reason for fit in fits])
+            self.history_ = [fit.history for fit in fits]
+
+    def _predictions(self, X: Any) -> Floats:
+        """``X @ w + b``, one column for each model."""
+        check_is_fitted(self)
+        X = validate_X(self, X, reset=False)
+        coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+        return _core.decision_function(
+            as_matrix(X, unique=False),
+            np.ascontiguousarray(np.atleast_2d(coef), dtype=np.float64),
+            np.ascontiguousarray(np.atleast_1d(self.intercept_), dtype=np.float64),
+        )
+
+    @_only_if(_is_classifier)
+    def decision_function(self, X: Any) -> Floats:
+        """Compute signed scores, positive for the class they speak for.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes the score of ``classes_[1]``, else one for each class.
+        """
+        scores = self._predictions(X)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict classes, or target values.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Class labels for a classifier. For a regressor the expected (or median, or
+            quantile) target; for the loss "poisson" that is ``exp(X @ w + b)``.
+        """
+        scores = self._predictions(X)
+        loss = require_loss(self.loss)
+        if loss.task == "regression":
+            values = scores[:, 0]
+            return np.exp(values) if loss.link == "log" else values
+        if len(self.classes_) == 2:
+            numbers = (scores[:, 0] > 0).astype(np.intp)
+        else:
+            numbers = scores.argmax(axis=1)
+        return cast(NDArray[Any], self.classes_[numbers])
+
+    @_only_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Floats:
+        """Estimate the probability of each class; for the loss "log" only.
+
+        With more than two classes, the one-vs-rest probabilities are divided by their
+        sum.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        return cast(Floats, np.exp(self.predict_log_proba(X)))
+
+    @_only_if(_has_probabilities)
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Estimate the logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        scores = self._predictions(X)
+        if scores.shape[1] == 1:
+            scores = np.hstack([-scores, scores])
+        # log(1 / (1 + e^-s)), exact at both ends.
+        logs = -np.logaddexp(0.0, -scores)
+        if scores.shape[1] > 2:
+            logs -= np.logaddexp.reduce(logs, axis=1, keepdims=True)
+        return cast(Floats, logs)
+
+    def score(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Rate predictions: 1 is perfect.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            True classes or targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Accuracy of a classifier; R^2 of a regressor; for the loss "poisson" D^2,
+            the share of the Poisson deviance explained, which is R^2's counterpart.
+        """
+        predicted = self.predict(X)
+        loss = require_loss(self.loss)
+        if loss.task == "classification":
+            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        if loss.link == "log":
+            return float(
+                d2_tweedie_score(y, predicted, sample_weight=sample_weight, power=1)
+            )
+        return float(r2_score(y, predicted, sample_weight=sample_weight))
+
+    def sparsify(self) -> Self:
+        """Store ``coef_`` as a CSR matrix, which saves memory if most of it is zero.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        self.coef_ = sp.csr_matrix(self.coef_)
+        return self
+
+    def densify(self) -> Self:
+        """Store ``coef_`` as an array again.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        if sp.issparse(self.coef_):
+            dense = self.coef_.toarray()
+            self.coef_ = dense if _is_classifier(self) else dense[0]
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        if _is_classifier(self):
+            tags.estimator_type = "classifier"
+            # Without an intercept both sides of the origin cannot be one class.
+            tags.classifier_tags = ClassifierTags(poor_score=not self.fit_intercept)
+        else:
+            tags.estimator_type = "regressor"
+            loss = find_loss(self.loss)
+            has_log_link = loss is not None and loss.link == "log"
+            # Without an intercept the expected target at the origin would be 1.
+            tags.regressor_tags = RegressorTags(
+                poor_score=has_log_link and not self.fit_intercept
+            )
+            tags.target_tags.positive_only = has_log_link
+        return tags
+
+
+def _optional(name: str, value: Any, expected: str) -> float | None:
+    return None if value is None else as_number(name, value, expected)
