@@ -545,33 +545,39 @@ const SMALL: usize = 1 << 11;
 /// See [`SMALL`].
 const SMALL_WORK: usize = 1 << 20;
 
-/// Evaluations that a short run may have before their share of the time is looked at.
-const FREE_EVALUATIONS: f64 = 4.0;
+/// Evaluations, beside the one at the start, that a run may have before their share of the time is
+/// looked at: one to learn how fast the gap falls, one where that says that the tolerance is reached.
+const FREE_EVALUATIONS: f64 = 2.0;
 
-/// Share of the time that evaluations may take in a long run.
+/// The epoch of the first of them.
+const FIRST_EVALUATION: f64 = 2.0;
+
+/// Share of the time that evaluations may take beyond that.
 const EVALUATION_SHARE: f64 = 0.1;
 
 /// The next whole epoch at which to evaluate, if an evaluation costs `cost` epochs: where the gap is
 /// expected to reach the tolerance if it goes on falling at its latest rate, but not before the cost
-/// allows it, and within twice the epochs so far. It depends on the history alone, never on the
+/// allows it, and within four times the epochs so far. It depends on the history alone, never on the
 /// clock, so that runs are reproducible.
 fn next_epoch_to_evaluate(history: &[Record], tol: f64, cost: f64) -> f64 {
-    let Some(now) = history.last() else {
-        return 1.0;
+    let Some((now, earlier)) = history.split_last() else {
+        return FIRST_EVALUATION;
     };
-    let used = (history.len() - 1) as f64;
-    let earliest = (now.epoch.floor() + 1.0)
-        .max((cost / EVALUATION_SHARE * (used + 1.0 - FREE_EVALUATIONS)).ceil());
-    let latest = earliest.max(2.0 * now.epoch.floor());
-    let expected = history.len().checked_sub(2).map(|before| {
-        let (gap, target) = (now.certificate.gap, tol * now.certificate.primal);
-        let rate =
-            (gap / history[before].certificate.gap).ln() / (now.epoch - history[before].epoch);
-        now.epoch + ((target / gap).ln() / rate).ceil()
-    });
-    match expected {
-        Some(epoch) if epoch > now.epoch => epoch.clamp(earliest, latest),
-        _ => earliest,
+    let Some(before) = earlier.last() else {
+        return FIRST_EVALUATION;
+    };
+    let done = now.epoch.floor();
+    let used = earlier.len() as f64;
+    let allowed = cost / EVALUATION_SHARE * (used + 1.0 - FREE_EVALUATIONS);
+    let earliest = (done + 1.0).max(allowed.ceil());
+    let (gap, target) = (now.certificate.gap, tol * now.certificate.primal);
+    let rate = (gap / before.certificate.gap).ln() / (now.epoch - before.epoch);
+    let expected = now.epoch + ((target / gap).ln() / rate).ceil();
+    // NaN, or a gap that does not fall, leaves the earliest.
+    if expected > now.epoch {
+        expected.clamp(earliest, earliest.max(4.0 * done))
+    } else {
+        earliest
     }
 }
 
@@ -580,6 +586,6 @@ fn next_epoch_to_evaluate(history: &[Record], tol: f64, cost: f64) -> f64 {
 fn evaluation_cost<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f64 {
     let entries = problem.rows().n_stored() as f64;
     let rows = problem.rows().n_rows() as f64;
-    let per_row = if problem.fit_intercept() { 100.0 } else { 20.0 };
+    let per_row = if problem.fit_intercept() { 30.0 } else { 10.0 };
     (2.0 * entries + per_row * rows) / (3.0 * entries + 30.0 * rows)
 }
