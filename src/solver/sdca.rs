@@ -14,9 +14,19 @@
 //! **Intercept.** The constraint `sum c a = 0` is met by the method of multipliers. An unregularised
 //! `b` is replaced by a proximal step on it: `(lambda/(2 s)) (b - centre)^2` is added to `P`, which
 //! makes `b = centre + s sum_i rate_i a_i` and turns the intercept into one more column of value
-//! `sqrt(s)`, so that `q_i = rate_i (|x_i|^2 + s)`. After each epoch the centre moves to `b`. The
-//! limit solves the unregularised problem exactly, and evaluations certify that very problem: see
-//! [`crate::intercept`].
+//! `sqrt(s)`. After each epoch the centre moves to `b`. The limit solves the unregularised problem
+//! exactly, and evaluations certify that very problem: see [`crate::intercept`].
+//!
+//! With a free intercept the rows may be shifted: `x.w + b = (x - mu).w + (b + mu.w)`. The steps use
+//! rows centred at their mean `mu`, for which `q_i = rate_i (|x_i - mu|^2 + s)`: columns far from 0
+//! would otherwise make `q` large and convergence slow. No row is changed. With `v = sum_i rate_i a_i
+//! x_i`, `pull = sum_i rate_i a_i` and `m_i = x_i.mu`, the centred `w` is `v - pull mu`, so that
+//!
+//! ```text
+//! (x_i - mu).w + s pull = x_i.v - pull m_i + t,   t = pull (|mu|^2 + s) - mu.v
+//! ```
+//!
+//! costs one sparse dot and three numbers, `m_i`, `pull` and `t`, the last two kept up to date.
 //!
 //! **First epoch.** The modified SGD visits each row once and treats the rows seen so far as if they
 //! were all: the step for row `t` uses `W_t`, the weight seen up to and including it, for `W`.
@@ -123,26 +133,34 @@ impl Solver for Sdca {
 struct Row {
     /// Its dual value.
     a: f64,
-    /// `rate (|x|^2 + s)`.
+    /// `rate (|x - mu|^2 + s)`.
     q: f64,
-    /// `c / (lambda W)`.
-    rate: f64,
     /// Its target.
     y: f64,
+    /// `x.mu`.
+    m: f64,
 }
 
 /// The dual point of a run and what is kept in step with it.
 struct State {
     rows: Vec<Row>,
-    /// `w(a)`, up to rounding.
-    w: Vec<f64>,
-    /// `centre + s sum_i rate_i a_i`, up to rounding.
-    b: f64,
+    /// `sum_i rate_i a_i x_i`, up to rounding.
+    v: Vec<f64>,
+    /// `sum_i rate_i a_i`, up to rounding.
+    pull: f64,
+    /// `pull (|mu|^2 + s) - mu.v`, up to rounding.
+    t: f64,
+    /// The mean row; zeros without an intercept.
+    mu: Vec<f64>,
+    /// `|mu|^2`.
+    mu_sq_norm: f64,
+    /// Where the intercept of the centred rows is drawn to.
     centre: f64,
     /// Weight of the intercept column; 0 without an intercept.
     s: f64,
     /// The rows that steps can move: of positive weight and, without an intercept, not empty.
     moving: Vec<u32>,
+    /// Mean of `q` without the intercept column.
     mean_q: f64,
 }
 
@@ -164,13 +182,13 @@ impl State {
                 why,
             });
         }
+        let mu = mean_row(problem, watch)?;
+        let mu_sq_norm: f64 = mu.iter().map(|m| m * m).sum();
         let loss = problem.loss();
         let mut rows = Vec::with_capacity(n_rows);
-        let mut moving = Vec::with_capacity(n_rows);
         let mut sum_sq_norm = 0.0;
         for block in problem.blocks() {
             for i in block {
-                let (rate, y) = (problem.rate(i), problem.target(i));
                 let sq_norm = problem.rows().sq_norm(i);
                 if !sq_norm.is_finite() {
                     let expected = "finite values whose squares can be added up";
@@ -180,19 +198,22 @@ impl State {
                         expected,
                     ));
                 }
-                sum_sq_norm += problem.weight(i) * sq_norm;
+                let m = if problem.fit_intercept() {
+                    problem.rows().dot(i, &mu)
+                } else {
+                    0.0
+                };
+                // |x - mu|^2; rounding can make it negative for a row that is mu.
+                let spread = (sq_norm - 2.0 * m + mu_sq_norm).max(0.0);
+                sum_sq_norm += problem.weight(i) * spread;
+                let (y, q) = (problem.target(i), problem.rate(i) * spread);
                 let (low, high) = loss.dual_range(y);
                 let a = match start {
-                    _ if rate == 0.0 => 0.0,
+                    _ if problem.weight(i) == 0.0 => 0.0,
                     Some(start) if start[i].is_finite() => start[i].clamp(low, high),
                     _ => 0.0,
                 };
-                rows.push(Row {
-                    a,
-                    q: rate * sq_norm,
-                    rate,
-                    y,
-                });
+                rows.push(Row { a, q, y, m });
             }
             watch.beat()?;
         }
@@ -205,21 +226,27 @@ impl State {
                 1.0
             };
         }
+        let mut moving = Vec::with_capacity(n_rows);
         for (i, row) in rows.iter_mut().enumerate() {
-            row.q += row.rate * s;
+            let rate = problem.rate(i);
+            row.q += rate * s;
             if row.q > 0.0 {
                 moving.push(i as u32);
-            } else if row.rate > 0.0 {
+            } else if rate > 0.0 {
                 // An empty row predicts 0 whatever w is: its best dual value is known at once.
                 row.a = loss.step(0.0, 0.0, row.a, row.y);
             }
         }
         let mean_q = mean_sq_norm / (problem.lambda() * problem.total_weight());
+        let (v, pull, t, centre) = (Vec::new(), 0.0, 0.0, 0.0);
         let mut state = Self {
             rows,
-            w: Vec::new(),
-            b: 0.0,
-            centre: 0.0,
+            v,
+            pull,
+            t,
+            mu,
+            mu_sq_norm,
+            centre,
             s,
             moving,
             mean_q,
@@ -232,26 +259,31 @@ impl State {
         self.rows.iter().map(|row| row.a)
     }
 
-    /// Recomputes `w` and `b` from the dual values, which sheds the rounding errors of the steps.
+    /// `mu.v`.
+    fn mu_dot_v(&self) -> f64 {
+        self.mu.iter().zip(&self.v).map(|(m, v)| m * v).sum()
+    }
+
+    /// Recomputes from the dual values what steps only update, which sheds their rounding errors.
     fn refresh<R: Rows, L: Loss>(
         &mut self,
         problem: &Problem<'_, R, L>,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
-        self.w.clear();
-        self.w.resize(problem.rows().n_cols(), 0.0);
-        let mut pull = 0.0;
+        self.v.clear();
+        self.v.resize(problem.rows().n_cols(), 0.0);
+        self.pull = 0.0;
         for block in problem.blocks() {
             for i in block {
-                let share = self.rows[i].rate * self.rows[i].a;
+                let share = problem.rate(i) * self.rows[i].a;
                 if share != 0.0 {
-                    problem.rows().axpy(i, share, &mut self.w);
-                    pull += share;
+                    problem.rows().axpy(i, share, &mut self.v);
+                    self.pull += share;
                 }
             }
             watch.beat()?;
         }
-        self.b = self.centre + self.s * pull;
+        self.t = self.pull * (self.mu_sq_norm + self.s) - self.mu_dot_v();
         Ok(())
     }
 
@@ -262,39 +294,48 @@ impl State {
         epoch: u64,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
-        // b - centre = s sum_i rate_i a_i stays what it is while the centre moves to b.
-        let pull = self.b - self.centre;
-        self.centre = self.b;
-        self.b += pull;
+        self.centre += self.s * self.pull;
         // Often while the dual values still move far, later at a cost that vanishes.
-        if epoch.is_power_of_two() || epoch % 64 == 0 {
+        if epoch.is_power_of_two() || epoch.is_multiple_of(64) {
             self.refresh(problem, watch)?;
         }
         Ok(())
     }
 
-    /// SDCA steps for the rows `order`, the first of them being step `step` of the run.
+    /// `(x_i - mu).w + s pull`: the prediction without the centre.
+    #[inline]
+    fn deviation<R: Rows>(&self, rows: &R, i: usize) -> f64 {
+        rows.dot(i, &self.v) - self.pull * self.rows[i].m + self.t
+    }
+
+    /// Changes the dual value of row `i` to `a`.
+    #[inline]
+    fn set<R: Rows, L: Loss>(&mut self, problem: &Problem<'_, R, L>, i: usize, a: f64) {
+        let row = &mut self.rows[i];
+        let share = problem.rate(i) * (a - row.a);
+        row.a = a;
+        problem.rows().axpy(i, share, &mut self.v);
+        self.pull += share;
+        self.t += share * (self.mu_sq_norm + self.s - row.m);
+    }
+
+    /// SDCA steps for the rows `visits`, the first of them being step `step` of the run.
     #[inline]
     fn ascend<R: Rows, L: Loss>(
         &mut self,
         problem: &Problem<'_, R, L>,
-        order: &[u32],
+        visits: &[u32],
         step: u64,
         trace: &mut impl Trace,
     ) {
-        let (rows, loss) = (problem.rows(), problem.loss());
-        for (k, &i) in order.iter().enumerate() {
+        for (k, &i) in visits.iter().enumerate() {
             let i = i as usize;
-            let row = &mut self.rows[i];
-            let z = rows.dot(i, &self.w) + self.b - row.q * row.a;
-            let a = loss.step(z, row.q, row.a, row.y);
-            let delta = a - row.a;
-            if delta != 0.0 {
+            let row = self.rows[i];
+            let z = self.centre + self.deviation(problem.rows(), i) - row.q * row.a;
+            let a = problem.loss().step(z, row.q, row.a, row.y);
+            if a != row.a {
                 trace.changed(step + k as u64, i, row.a);
-                row.a = a;
-                let share = row.rate * delta;
-                rows.axpy(i, share, &mut self.w);
-                self.b += self.s * share;
+                self.set(problem, i, a);
             }
         }
     }
@@ -304,29 +345,44 @@ impl State {
     fn descend<R: Rows, L: Loss>(
         &mut self,
         problem: &Problem<'_, R, L>,
-        order: &[u32],
+        visits: &[u32],
         step: u64,
         seen: &mut f64,
         trace: &mut impl Trace,
     ) {
-        let (rows, loss) = (problem.rows(), problem.loss());
-        for (k, &i) in order.iter().enumerate() {
+        for (k, &i) in visits.iter().enumerate() {
             let i = i as usize;
-            let row = &mut self.rows[i];
-            *seen += row.rate;
-            // W / W_t, because sum_i rate_i = 1 / lambda.
+            let row = self.rows[i];
+            *seen += problem.rate(i);
+            // W / W_t, because sum_i rate_i = 1 / lambda. All dual values are 0 before their step.
             let scale = 1.0 / (problem.lambda() * *seen);
-            let z = self.centre + scale * (rows.dot(i, &self.w) + self.b - self.centre);
-            let a = loss.step(z, scale * row.q, row.a, row.y);
+            let z = self.centre + scale * self.deviation(problem.rows(), i);
+            let a = problem.loss().step(z, scale * row.q, row.a, row.y);
             if a != row.a {
                 trace.changed(step + k as u64, i, row.a);
-                let share = row.rate * a;
-                row.a = a;
-                rows.axpy(i, share, &mut self.w);
-                self.b += self.s * share;
+                self.set(problem, i, a);
             }
         }
     }
+}
+
+/// The weighted mean of the rows, by which they are centred if there is an intercept.
+fn mean_row<R: Rows, L: Loss>(
+    problem: &Problem<'_, R, L>,
+    watch: &mut Watch<'_>,
+) -> Result<Vec<f64>, Error> {
+    let mut mean = vec![0.0; problem.rows().n_cols()];
+    if problem.fit_intercept() {
+        for block in problem.blocks() {
+            for i in block {
+                problem
+                    .rows()
+                    .axpy(i, problem.weight(i) / problem.total_weight(), &mut mean);
+            }
+            watch.beat()?;
+        }
+    }
+    Ok(mean)
 }
 
 /// The course of a run: when to evaluate, when to stop.
@@ -396,9 +452,8 @@ impl<'p, 'a, R: Rows, L: Loss> Run<'p, 'a, R, L> {
         let mut step = 0;
         let mut stop = self.evaluate(state, step, watch)?;
         if self.problem.fit_intercept() {
-            // From the best constant: the multiplier need not travel there.
-            state.centre = self.point.intercept;
-            state.b += state.centre;
+            // From the best intercept: the multiplier need not travel there.
+            state.centre = self.point.intercept + state.mu_dot_v();
         }
         let mut next_evaluation = self.next_evaluation(step).min(last);
         self.keeper.open(next_evaluation);
