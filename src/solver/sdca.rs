@@ -575,19 +575,18 @@ impl<'p, 'a, R: Rows, L: Loss> Run<'p, 'a, R, L> {
     /// The step of the next evaluation, after one at `step`.
     fn next_evaluation(&self, step: u64) -> u64 {
         let epoch = self.order.len() as f64;
-        match self.budget.record_every {
-            Some(every) => {
-                let count = (step as f64 / (every * epoch) + 1e-9).floor() + 1.0;
-                ((count * every * epoch).round() as u64).max(step + 1)
-            }
-            None => {
-                (next_epoch_to_evaluate(
-                    &self.history,
-                    self.budget.tol,
-                    evaluation_cost(self.problem),
-                ) * epoch) as u64
-            }
+        if let Some(every) = self.budget.record_every {
+            // The first multiple that rounds to a later step.
+            let spacing = every * epoch;
+            let count = ((step as f64 + 0.5) / spacing).ceil();
+            return ((count * spacing).round() as u64).max(step + 1);
         }
+        let tol = self.budget.tol;
+        if self.point.certificate.is_within(tol) {
+            return self.least.max(step + 1);
+        }
+        let cost = evaluation_cost(self.problem);
+        (next_epoch_to_evaluate(&self.history, tol, cost) * epoch) as u64
     }
 }
 

@@ -1,1 +1,582 @@
-//! tmp
+//! Runs of SDCA: they converge to a certified optimum, reproducibly, and stop when they should.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use ndarray::ArrayView2;
+use sdca_rs::Error;
+use sdca_rs::kernel::Loan;
+use sdca_rs::loss::{Hinge, Log, Loss, SPECS, Squared, Visitor, dispatch};
+use sdca_rs::one_vs_rest;
+use sdca_rs::order::Sampling;
+use sdca_rs::problem::{Problem, Regularisation};
+use sdca_rs::rows::{Csr, Dense, Rows};
+use sdca_rs::run::{Budget, Fit, Monitor, Progress, StopReason, Unwatched};
+use sdca_rs::solver::{FirstEpoch, Output, Sdca, Solver};
+
+use crate::support::Data;
+
+const N: usize = 400;
+const D: usize = 8;
+
+fn view(data: &Data) -> ArrayView2<'_, f64> {
+    ArrayView2::from_shape((data.n_rows, data.n_cols), &data.dense).expect("shape")
+}
+
+#[derive(Clone, Copy)]
+struct Solve<'a, R> {
+    data: &'a Data,
+    rows: &'a R,
+    sdca: &'a Sdca,
+    budget: &'a Budget,
+    weighted: bool,
+    fit_intercept: bool,
+}
+
+impl<R: Rows> Visitor for Solve<'_, R> {
+    type Out = Fit;
+
+    fn visit<L: Loss>(self, loss: L) -> Fit {
+        let weights = self.weighted.then_some(&self.data.weights[..]);
+        let targets = self.data.targets(L::TARGET);
+        let c = Regularisation::C(1.0);
+        let problem =
+            Problem::new(self.rows, targets, weights, loss, c, self.fit_intercept).expect("valid");
+        self.sdca
+            .solve(&problem, self.budget, None, &mut Unwatched)
+            .expect("not interrupted")
+    }
+}
+
+fn budget(tol: f64, max_epochs: usize) -> Budget {
+    Budget {
+        tol,
+        max_epochs,
+        ..Budget::default()
+    }
+}
+
+#[test]
+fn every_loss_storage_sampling_and_first_epoch_reach_the_same_certified_optimum() {
+    let data = Data::new(N, D, 4);
+    let dense = Dense::new(view(&data)).expect("C order");
+    let (values, indices) = (Loan::new(&data.values), Loan::new(&data.indices));
+    let sparse = Csr::new(values, indices, Loan::new(&data.indptr), D).expect("valid");
+    let budget = &budget(1e-6, 20_000);
+    for spec in SPECS {
+        for (weighted, fit_intercept) in [(false, false), (true, true)] {
+            let mut fits = Vec::new();
+            for sampling in [Sampling::Permutation, Sampling::Random, Sampling::Cyclic] {
+                for first_epoch in [FirstEpoch::Sdca, FirstEpoch::Sgd] {
+                    let sdca = &Sdca {
+                        sampling,
+                        first_epoch,
+                        seed: 3,
+                        ..Sdca::default()
+                    };
+                    let data = &data;
+                    let on_dense = Solve {
+                        data,
+                        rows: &dense,
+                        sdca,
+                        budget,
+                        weighted,
+                        fit_intercept,
+                    };
+                    let on_sparse = Solve {
+                        data,
+                        rows: &sparse,
+                        sdca,
+                        budget,
+                        weighted,
+                        fit_intercept,
+                    };
+                    fits.push(dispatch(spec.name, None, on_dense).expect("known"));
+                    fits.push(dispatch(spec.name, None, on_sparse).expect("known"));
+                }
+            }
+            let highest = fits
+                .iter()
+                .map(|fit| fit.certificate.dual)
+                .fold(f64::NEG_INFINITY, f64::max);
+            for fit in &fits {
+                let c = fit.certificate;
+                assert_eq!(fit.stop, StopReason::Converged, "{} {c:?}", spec.name);
+                assert!(
+                    c.gap <= 1e-6 * c.primal && c.gap >= -1e-13 * c.primal,
+                    "{} {c:?}",
+                    spec.name
+                );
+                assert!(
+                    c.primal >= highest - 1e-13 * c.primal,
+                    "{} below a lower bound: {c:?}",
+                    spec.name
+                );
+                let last = fit.history.last().expect("at least one evaluation");
+                assert_eq!((last.certificate, last.epoch), (c, fit.epochs));
+            }
+        }
+    }
+}
+
+#[test]
+fn averaged_and_random_outputs_carry_their_own_certificate_and_do_not_change_the_run() {
+    let data = Data::new(N, D, 5);
+    let rows = &Dense::new(view(&data)).expect("C order");
+    let budget = &Budget {
+        tol: 0.0,
+        max_epochs: 40,
+        ..Budget::default()
+    };
+    let fit = |output, average_from, fit_intercept| {
+        let sdca = &Sdca {
+            output,
+            average_from,
+            sampling: Sampling::Random,
+            seed: 9,
+            ..Sdca::default()
+        };
+        dispatch(
+            "hinge",
+            None,
+            Solve {
+                data: &data,
+                rows,
+                sdca,
+                budget,
+                weighted: true,
+                fit_intercept,
+            },
+        )
+        .expect("known")
+    };
+    for fit_intercept in [false, true] {
+        let last = fit(Output::Last, 0.5, fit_intercept);
+        for output in [Output::Average, Output::Random] {
+            for average_from in [0.0, 0.5, 0.9] {
+                let other = fit(output, average_from, fit_intercept);
+                assert_ne!(other.dual, last.dual);
+                let problem = Problem::new(
+                    rows,
+                    &data.labels,
+                    Some(&data.weights),
+                    Hinge,
+                    Regularisation::C(1.0),
+                    fit_intercept,
+                )
+                .expect("valid");
+                let mut unwatched = Unwatched;
+                let mut watch = sdca_rs::run::Watch::new(None, &mut unwatched);
+                let primal = problem
+                    .primal(&other.coef, other.intercept, &mut watch)
+                    .expect("not interrupted");
+                assert!((primal - other.certificate.primal).abs() < 1e-12);
+                let mut coef = Vec::new();
+                problem
+                    .coef_of(&other.dual, &mut coef, &mut watch)
+                    .expect("not interrupted");
+                assert!(
+                    coef.iter()
+                        .zip(&other.coef)
+                        .all(|(a, b)| (a - b).abs() < 1e-12 * (1.0 + a.abs()))
+                );
+                assert!(other.certificate.gap > 0.0 && other.certificate.gap < 0.1);
+            }
+        }
+    }
+}
+
+/// The average by its definition: the mean of the iterates before the steps T0+1..=T, one step at a time.
+#[test]
+fn the_average_is_the_mean_of_the_iterates() {
+    let data = Data::new(30, 3, 6);
+    let rows = &Dense::new(view(&data)).expect("C order");
+    let problem = Problem::new(
+        rows,
+        &data.labels,
+        None,
+        Hinge,
+        Regularisation::C(1.0),
+        false,
+    )
+    .expect("valid");
+    let epochs = 6;
+    // Empty rows do not move.
+    let moving = data
+        .dense
+        .chunks(3)
+        .filter(|row| row.iter().any(|&x| x != 0.0))
+        .count();
+    let steps = moving * epochs;
+    let every_step = Budget {
+        tol: 0.0,
+        max_epochs: epochs,
+        record_every: Some(1.0 / moving as f64),
+        max_time: None,
+    };
+    let sdca = Sdca {
+        first_epoch: FirstEpoch::Sdca,
+        seed: 2,
+        ..Sdca::default()
+    };
+    let mut iterates: Vec<Vec<f64>> = Vec::new();
+    struct Models<'a>(&'a mut Vec<Vec<f64>>);
+    impl Monitor for Models<'_> {
+        fn record(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+            self.0.push(progress.coef.to_vec());
+            ControlFlow::Continue(())
+        }
+    }
+    sdca.solve(&problem, &every_step, None, &mut Models(&mut iterates))
+        .expect("not interrupted");
+    assert_eq!(iterates.len(), steps + 1);
+    for average_from in [0.0, 0.5] {
+        let averaged = Sdca {
+            output: Output::Average,
+            average_from,
+            ..sdca.clone()
+        };
+        let budget = Budget {
+            record_every: None,
+            ..every_step.clone()
+        };
+        let fit = averaged
+            .solve(&problem, &budget, None, &mut Unwatched)
+            .expect("not interrupted");
+        let from = (average_from * steps as f64).round() as usize;
+        for j in 0..3 {
+            // w is linear in a, so that the mean of the w is the w of the mean.
+            let mean =
+                iterates[from..steps].iter().map(|w| w[j]).sum::<f64>() / (steps - from) as f64;
+            assert!(
+                (mean - fit.coef[j]).abs() < 1e-12,
+                "from {average_from}: {mean} not {}",
+                fit.coef[j]
+            );
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bits_and_recording_changes_nothing() {
+    let data = Data::new(N, D, 7);
+    let rows = &Dense::new(view(&data)).expect("C order");
+    for output in [Output::Last, Output::Average, Output::Random] {
+        let fit = |seed, record_every| {
+            let sdca = &Sdca {
+                seed,
+                output,
+                ..Sdca::default()
+            };
+            let budget = &Budget {
+                tol: 0.0,
+                max_epochs: 12,
+                record_every,
+                max_time: None,
+            };
+            let solve = Solve {
+                data: &data,
+                rows,
+                sdca,
+                budget,
+                weighted: false,
+                fit_intercept: true,
+            };
+            dispatch("log", None, solve).expect("known")
+        };
+        let one = fit(1, None);
+        let bits = |fit: &Fit| fit.dual.iter().map(|a| a.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&one), bits(&fit(1, None)));
+        assert_ne!(bits(&one), bits(&fit(2, None)));
+        if output == Output::Last {
+            assert_eq!(bits(&one), bits(&fit(1, Some(0.25))));
+            assert_eq!(bits(&one), bits(&fit(1, Some(5.0))));
+        }
+    }
+}
+
+#[test]
+fn records_fall_on_fractions_of_an_epoch() {
+    let data = Data::new(N, D, 8);
+    let rows = &Dense::new(view(&data)).expect("C order");
+    let sdca = &Sdca::default();
+    let budget = &Budget {
+        tol: 0.0,
+        max_epochs: 2,
+        record_every: Some(0.01),
+        max_time: None,
+    };
+    let solve = Solve {
+        data: &data,
+        rows,
+        sdca,
+        budget,
+        weighted: false,
+        fit_intercept: false,
+    };
+    let fit = dispatch("squared", None, solve).expect("known");
+    assert_eq!(
+        (fit.history.len(), fit.stop, fit.epochs),
+        (201, StopReason::MaxEpochs, 2.0)
+    );
+    for (k, record) in fit.history.iter().enumerate() {
+        assert!(
+            (record.epoch - 0.01 * k as f64).abs() <= 0.51 / 390.0,
+            "{}",
+            record.epoch
+        );
+        // Exact coordinate ascent never lowers D.
+        assert!(k == 0 || record.certificate.dual >= fit.history[k - 1].certificate.dual - 1e-14);
+    }
+}
+
+#[test]
+fn a_warm_start_goes_on_where_the_last_run_ended() {
+    let data = Data::new(N, D, 9);
+    let rows = &Dense::new(view(&data)).expect("C order");
+    let problem =
+        Problem::new(rows, &data.labels, None, Log, Regularisation::C(1.0), true).expect("valid");
+    let sdca = Sdca::default();
+    let budget = |tol, max_epochs| Budget {
+        record_every: Some(1.0),
+        ..budget(tol, max_epochs)
+    };
+    let cold = sdca
+        .solve(&problem, &budget(1e-6, 1000), None, &mut Unwatched)
+        .expect("not interrupted");
+    let warm = sdca
+        .solve(
+            &problem,
+            &budget(1e-6, 1000),
+            Some(&cold.dual),
+            &mut Unwatched,
+        )
+        .expect("valid");
+    assert_eq!((warm.epochs, warm.stop), (0.0, StopReason::Converged));
+    let near =
+        Problem::new(rows, &data.labels, None, Log, Regularisation::C(1.1), true).expect("valid");
+    let far = sdca
+        .solve(&near, &budget(1e-6, 1000), None, &mut Unwatched)
+        .expect("not interrupted");
+    let warm = sdca
+        .solve(&near, &budget(1e-6, 1000), Some(&cold.dual), &mut Unwatched)
+        .expect("valid");
+    assert!(
+        warm.epochs < far.epochs,
+        "{} not below {}",
+        warm.epochs,
+        far.epochs
+    );
+    // Values outside the domain, or not finite, are brought inside.
+    let wild: Vec<f64> = (0..N)
+        .map(|i| [9.0, -9.0, f64::NAN, f64::INFINITY][i % 4])
+        .collect();
+    let fit = sdca
+        .solve(&near, &budget(1e-6, 1000), Some(&wild), &mut Unwatched)
+        .expect("valid");
+    assert_eq!(fit.stop, StopReason::Converged);
+    let short = sdca.solve(&near, &budget(1e-6, 1000), Some(&wild[1..]), &mut Unwatched);
+    assert!(matches!(
+        short,
+        Err(Error::Length {
+            name: "dual start",
+            ..
+        })
+    ));
+}
+
+#[test]
+fn empty_rows_get_their_best_dual_value() {
+    let x = [0.0, 0.0, 0.0, 1.0, 0.0, -2.0];
+    let rows = Dense::new(ArrayView2::from_shape((3, 2), &x).expect("shape")).expect("C order");
+    for fit_intercept in [false, true] {
+        let y = [1.0, -1.0, 1.0];
+        let problem = Problem::new(
+            &rows,
+            &y,
+            None,
+            Hinge,
+            Regularisation::C(1.0),
+            fit_intercept,
+        )
+        .expect("valid");
+        let fit = Sdca::default()
+            .solve(&problem, &budget(1e-9, 1000), None, &mut Unwatched)
+            .expect("valid");
+        assert_eq!(fit.stop, StopReason::Converged);
+        assert!(fit_intercept || fit.dual[0] == 1.0);
+    }
+    // Nothing but empty rows: nothing to do.
+    let rows =
+        Dense::new(ArrayView2::from_shape((3, 2), &[0.0; 6]).expect("shape")).expect("C order");
+    let y = [1.0, 4.0, 7.0];
+    for (fit_intercept, intercept) in [(false, 0.0), (true, 4.0)] {
+        let problem = Problem::new(
+            &rows,
+            &y,
+            None,
+            Squared,
+            Regularisation::C(1.0),
+            fit_intercept,
+        )
+        .expect("valid");
+        let fit = Sdca::default()
+            .solve(&problem, &budget(1e-9, 1000), None, &mut Unwatched)
+            .expect("valid");
+        assert_eq!(fit.stop, StopReason::Converged);
+        assert!((fit.intercept - intercept).abs() < 1e-9);
+    }
+}
+
+/// Stops, or abandons, after some calls.
+struct Limit {
+    records: usize,
+    looks: usize,
+}
+
+impl Monitor for Limit {
+    fn record(&mut self, _: &Progress<'_>) -> ControlFlow<()> {
+        self.records = self.records.saturating_sub(1);
+        if self.records == 0 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    fn look(&mut self) -> ControlFlow<()> {
+        self.looks = self.looks.saturating_sub(1);
+        if self.looks == 0 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+#[test]
+fn runs_stop_for_the_reason_they_give() {
+    let data = Data::new(N, D, 10);
+    let rows = &Dense::new(view(&data)).expect("C order");
+    let problem = Problem::new(
+        rows,
+        &data.labels,
+        None,
+        Hinge,
+        Regularisation::C(1e3),
+        true,
+    )
+    .expect("valid");
+    let sdca = Sdca::default();
+    let fit = sdca
+        .solve(&problem, &budget(1e-12, 3), None, &mut Unwatched)
+        .expect("valid");
+    assert_eq!((fit.stop, fit.epochs), (StopReason::MaxEpochs, 3.0));
+    let fit = sdca
+        .solve(&problem, &budget(0.5, 1000), None, &mut Unwatched)
+        .expect("valid");
+    assert_eq!(fit.stop, StopReason::Converged);
+    let mut third = Limit {
+        records: 3,
+        looks: usize::MAX,
+    };
+    let fit = sdca
+        .solve(&problem, &budget(1e-12, 1000), None, &mut third)
+        .expect("valid");
+    assert_eq!((fit.stop, fit.history.len()), (StopReason::Callback, 3));
+    let timed = Budget {
+        max_time: Some(Duration::from_nanos(1)),
+        ..budget(1e-12, 1_000_000)
+    };
+    let fit = sdca
+        .solve(&problem, &timed, None, &mut Unwatched)
+        .expect("valid");
+    assert_eq!(fit.stop, StopReason::MaxTime);
+    assert!(fit.epochs < 100.0);
+    let endless = budget(0.0, usize::MAX);
+    let abandoned = sdca.solve(
+        &problem,
+        &endless,
+        None,
+        &mut Limit {
+            records: usize::MAX,
+            looks: 2,
+        },
+    );
+    assert_eq!(abandoned.err(), Some(Error::Interrupted));
+}
+
+#[test]
+fn bad_settings_are_named() {
+    let data = Data::new(20, 2, 11);
+    let rows = &Dense::new(view(&data)).expect("C order");
+    let problem = Problem::new(
+        rows,
+        &data.labels,
+        None,
+        Hinge,
+        Regularisation::C(1.0),
+        true,
+    )
+    .expect("valid");
+    let name =
+        |sdca: &Sdca, budget: &Budget| match sdca.solve(&problem, budget, None, &mut Unwatched) {
+            Err(Error::Parameter { name, .. }) => name,
+            other => panic!("{other:?}"),
+        };
+    let sdca = Sdca::default();
+    assert_eq!(name(&sdca, &budget(-1.0, 10)), "tol");
+    assert_eq!(name(&sdca, &budget(f64::NAN, 10)), "tol");
+    assert_eq!(name(&sdca, &budget(0.1, 0)), "max_iter");
+    for every in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert_eq!(
+            name(
+                &sdca,
+                &Budget {
+                    record_every: Some(every),
+                    ..budget(0.1, 10)
+                }
+            ),
+            "record_every"
+        );
+    }
+    for average_from in [-0.1, 1.0, f64::NAN] {
+        assert_eq!(
+            name(
+                &Sdca {
+                    average_from,
+                    ..Sdca::default()
+                },
+                &budget(0.1, 10)
+            ),
+            "average_from"
+        );
+    }
+    assert!(Sampling::named("shuffle").is_err() && Output::named("mean").is_err());
+    assert!(FirstEpoch::named("").is_err() && Sampling::named("cyclic") == Ok(Sampling::Cyclic));
+}
+
+#[test]
+fn classes_in_parallel_give_the_same_bits() {
+    let data = Data::new(N, D, 12);
+    let rows = &Dense::new(view(&data)).expect("C order");
+    let classes: Vec<u32> = data.counts.iter().map(|&k| (k as u32).min(4)).collect();
+    let sdca = Sdca::default();
+    let solve = |class: usize| {
+        let y = one_vs_rest::targets(&classes, class as u32);
+        let problem = Problem::new(rows, &y, None, Hinge, Regularisation::C(1.0), true)?;
+        sdca.solve(&problem, &budget(1e-5, 5000), None, &mut Unwatched)
+    };
+    let bits = |threads| {
+        let fits = one_vs_rest::fit_classes(5, threads, solve, || ()).expect("valid");
+        fits.iter()
+            .flat_map(|fit| fit.coef.iter().map(|w| w.to_bits()))
+            .collect::<Vec<_>>()
+    };
+    let serial = bits(1);
+    assert_eq!(serial.len(), 5 * D);
+    assert_eq!(serial, bits(2));
+    assert_eq!(serial, bits(8));
+    let failed = one_vs_rest::fit_classes(5, 2, |_| Err(Error::OneClass), || ());
+    assert_eq!(failed.err(), Some(Error::OneClass));
+}
