@@ -144,6 +144,12 @@ pub enum Error {
     /// No row counts.
     #[error("sample_weight: found zero for every weight, expected a positive one")]
     NoWeight,
+    /// The numbers are too large for `f64`.
+    #[error("X, y or C: found numbers for which {what} overflows or is NaN, expected smaller ones")]
+    Overflow {
+        /// What could not be computed.
+        what: &'static str,
+    },
     /// The monitor asked to abandon the run.
     #[error("interrupted")]
     Interrupted,

@@ -12,9 +12,9 @@ pub fn balance(dual: &mut [f64], weight: impl Fn(usize) -> f64) {
     for (i, &a) in dual.iter().enumerate() {
         let mass = weight(i) * a;
         if mass > 0.0 {
-            above += mass
+            above += mass;
         } else {
-            below -= mass
+            below -= mass;
         }
     }
     // One of the two factors is 1.
@@ -36,7 +36,8 @@ struct Touch {
     slope: f64,
 }
 
-/// More evaluations than any bracket of `f64` needs when every third step at least halves it.
+/// Every third step at least halves the bracket, which ends the search long before; this only makes
+/// sure of it.
 const MAX_EVALUATIONS: usize = 300;
 
 /// A minimiser of the convex function whose value and subgradient `at` returns.
@@ -94,9 +95,9 @@ pub fn minimise(start: f64, precision: f64, mut at: impl FnMut(f64) -> (f64, f64
         }
         let next = touch(b);
         if next.slope <= 0.0 {
-            left = next
+            left = next;
         } else {
-            right = next
+            right = next;
         }
     }
     if right.value < left.value {
@@ -155,7 +156,8 @@ mod tests {
 
     #[test]
     fn minimise_finds_parabolas_kinks_and_flats() {
-        let cases: [(&dyn Fn(f64) -> (f64, f64), f64); 4] = [
+        type Function<'a> = &'a dyn Fn(f64) -> (f64, f64);
+        let cases: [(Function<'_>, f64); 4] = [
             (&|b| ((b - 3.0) * (b - 3.0) + 1.0, 2.0 * (b - 3.0)), 3.0),
             (&|b| ((b + 1e6).abs() + 1.0, (b + 1e6).signum()), -1e6),
             (

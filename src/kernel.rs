@@ -8,6 +8,10 @@
 //! for): a concurrent write is no data race, and each index is checked at the very use of the value
 //! that was read. An index found out of range unwinds with an [`Error`], which costs the loop
 //! nothing; the border to Python turns it into an exception.
+//!
+//! Dense rows, targets and weights are plain slices: no index depends on them, and an atomic load
+//! would forbid the compiler to use vector registers. Whoever lends them promises not to write
+//! meanwhile; who breaks the promise gets wrong numbers.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -144,8 +148,9 @@ impl<'a, T: Element> Loan<'a, T> {
             self.len
         );
         // SAFETY: from <= len, so the pointer stays inside the array or at its end.
+        let start = unsafe { self.start.add(from) };
         Self {
-            start: unsafe { self.start.add(from) },
+            start,
             len: to - from,
             lender: PhantomData,
         }

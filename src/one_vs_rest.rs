@@ -3,7 +3,9 @@
 //! The problems do not depend on each other, so that the results are the same for any number of
 //! threads. While workers are busy, the calling thread keeps looking after signals.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
@@ -18,7 +20,10 @@ pub fn targets(classes: &[u32], class: u32) -> Vec<f64> {
         .collect()
 }
 
-/// The fits of `solve(class)` for all classes, on up to `n_threads` threads.
+/// The fits of `solve(class, time)` for all classes, on up to `n_threads` threads.
+///
+/// `time` is the share of `max_time` that the problem may take, so that all classes together keep
+/// to it: what is left, divided by the rounds of `n_threads` problems still to come.
 ///
 /// `solve` must give its own signs of life when it runs in the calling thread, that is if there is
 /// only one thread. Otherwise `idle` is called there about every [`LOOK_EVERY`]; it is up to the
@@ -26,11 +31,20 @@ pub fn targets(classes: &[u32], class: u32) -> Vec<f64> {
 pub fn fit_classes(
     n_classes: usize,
     n_threads: usize,
-    solve: impl Fn(usize) -> Result<Fit, Error> + Sync,
+    max_time: Option<Duration>,
+    solve: impl Fn(usize, Option<Duration>) -> Result<Fit, Error> + Sync,
     mut idle: impl FnMut(),
 ) -> Result<Vec<Fit>, Error> {
-    let n_threads = n_threads.min(n_classes);
-    if n_threads <= 1 {
+    let n_threads = n_threads.clamp(1, n_classes.max(1));
+    let started = Instant::now();
+    let begun = AtomicUsize::new(0);
+    let solve = |class: usize| {
+        let to_come = n_classes - begun.fetch_add(1, Ordering::Relaxed);
+        let rounds = to_come.div_ceil(n_threads).max(1);
+        let left = max_time.map(|time| time.saturating_sub(started.elapsed()) / rounds as u32);
+        solve(class, left)
+    };
+    if n_threads == 1 {
         return (0..n_classes).map(solve).collect();
     }
     // A pool of our own: no global state, and nothing left behind that a fork could inherit.

@@ -120,8 +120,13 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
             }
         };
         if !(lambda.is_normal() && (lambda * total_weight).is_normal()) {
-            let expected = "a value for which lambda = 1 / (C W) is neither 0 nor infinite";
-            return Err(parameter("C", format!("lambda = {lambda:e}"), expected));
+            let name = if matches!(regularisation, Regularisation::C(_)) {
+                "C"
+            } else {
+                "lam"
+            };
+            let expected = "a value for which lambda and lambda W are normal numbers";
+            return Err(parameter(name, format!("lambda = {lambda:e}"), expected));
         }
         Ok(Self {
             rows,
@@ -298,6 +303,21 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
             support,
         };
         Ok(())
+    }
+
+    /// Whether `P` and the gap are 0 up to what the rounding of predictions does to `P`, so that no
+    /// tolerance relative to `P` can be met: the model fits perfectly.
+    pub fn is_perfect(&self, point: &Point) -> bool {
+        let rounding = |i: usize| {
+            let (p, y) = (point.predictions[i] + point.intercept, self.targets[i]);
+            weigh(
+                self.weight(i),
+                self.loss.slope(p, y).abs() * (p.abs() + y.abs()),
+            )
+        };
+        let sum: f64 = (0..self.rows.n_rows()).map(rounding).sum();
+        let floor = 64.0 * f64::EPSILON * sum / self.total_weight;
+        point.certificate.primal <= floor && point.certificate.gap <= floor
     }
 
     /// `argmin_b P(w, b)` for the predictions `x_i.w`.

@@ -12,7 +12,7 @@ pub struct Budget {
     pub tol: f64,
     /// Stop after this many epochs.
     pub max_epochs: usize,
-    /// Stop when this much time has passed since the start.
+    /// Stop when this much time has passed since the start of the run.
     pub max_time: Option<Duration>,
     /// Evaluate at every multiple of this many epochs, which may be a fraction of one. `None` leaves
     /// the choice to the solver, which keeps the cost of evaluation small.
@@ -77,7 +77,7 @@ impl Certificate {
     /// Whether `gap <= tol * primal`. Never for `tol = 0`, which asks for all epochs: a gap that
     /// rounding has made zero or less proves nothing.
     pub fn is_within(&self, tol: f64) -> bool {
-        tol > 0.0 && self.gap <= tol * self.primal
+        tol > 0.0 && self.gap.is_finite() && self.gap <= tol * self.primal
     }
 }
 

@@ -1,4 +1,4 @@
-"""What all estimators of the package share: data in, certificate and predictions out."""
+"""What all estimators share: data in, certificate and predictions out."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags, check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from sdca_rs import _core
@@ -24,11 +24,12 @@ from sdca_rs._data import (
     as_flag,
     as_matrix,
     as_number,
-    as_targets,
     as_weights,
+    is_sparse,
     loss_shape,
     regularisation,
     validate_X,
+    validate_y,
 )
 from sdca_rs._losses import find_loss, require_loss
 from sdca_rs._progress import Reporter, warn_not_converged
@@ -78,12 +79,22 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
     verbose: int
     callback: Callable[[_core.Progress], object] | None
 
+    # Scalars or arrays, dense or sparse: see the attributes of the subclasses.
+    classes_: NDArray[Any]
+    coef_: Any
+    intercept_: Any
+    dual_coef_: NDArray[Any]
+    objective_: Any
+    dual_objective_: Any
+    duality_gap_: Any
+    stop_reason_: Any
+    history_: Any
+    n_iter_: int
+
     def _options(self) -> dict[str, Any]:
         raise NotImplementedError
 
-    def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model and certify it.
 
         Parameters
@@ -103,14 +114,26 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         self
             The fitted estimator.
         """
+        before = dict(self.__dict__)
+        try:
+            self._fit(X, y, sample_weight)
+        except BaseException:
+            # A fit that failed or was interrupted leaves the estimator as it was.
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         loss = require_loss(self.loss)
         classify = loss.task == "classification"
-        X, y = validate_X(self, X, y=y, y_numeric=not classify)
-        weights = as_weights(sample_weight, X.shape[0])
+        X = validate_X(self, X, reset=True)
+        n_samples = X.shape[0]
+        y = validate_y(y, n_samples, numeric=not classify)
+        weights = as_weights(sample_weight, n_samples)
         labels: Labels | None = None
         if classify:
-            check_classification_targets(y)
-            labels = Labels(np.asarray(y), weights)
+            labels = Labels(y, weights)
             weights = labels.weigh(self.class_weight, weights)
             targets, n_classes = labels.targets, len(labels.classes)
         else:
@@ -119,9 +142,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
                     f"class_weight: found {self.class_weight!r}, expected None, "
                     f"because loss {self.loss!r} has no classes"
                 )
-            targets, n_classes = as_targets(y), 0
-        # The user's own y can be let go.
-        del y
+            targets, n_classes = y, 0
         n_problems = n_classes if n_classes > 2 else 1
         if self.callback is not None and not callable(self.callback):
             raise TypeError(
@@ -133,6 +154,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             self.callback,
             labels.classes if labels is not None and n_problems > 1 else None,
         )
+        C, lam = regularisation(self.C, self.lam)
         fits = _core.fit(
             as_matrix(X, unique=True),
             targets,
@@ -140,7 +162,8 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             n_classes=n_classes,
             loss=loss.name,
             loss_param=loss_shape(loss, self.loss_param),
-            **regularisation(self.C, self.lam),
+            C=C,
+            lam=lam,
             fit_intercept=as_flag("fit_intercept", self.fit_intercept),
             tol=as_number("tol", self.tol, "a finite number >= 0"),
             max_iter=self._max_iter(),
@@ -150,7 +173,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             ),
             seed=self._seed(),
             n_threads=self._n_threads(n_problems),
-            start=self._start(labels, X.shape[0], n_problems),
+            start=self._start(labels, n_samples, n_problems),
             report=reporter if reporter.is_needed else None,
             **self._options(),
         )
@@ -159,7 +182,6 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         warn_not_converged(
             type(self).__name__, fits, float(self.tol), reporter.classes, stacklevel=3
         )
-        return self
 
     def _max_iter(self) -> int:
         max_iter = as_count("max_iter", self.max_iter, "an integer >= 1")
@@ -168,7 +190,13 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         return max_iter
 
     def _seed(self) -> int:
-        rng = check_random_state(self.random_state)
+        try:
+            rng = check_random_state(self.random_state)
+        except ValueError as error:
+            raise ValueError(
+                f"random_state: found {self.random_state!r}, expected an int from 0 to "
+                "2^32 - 1, a RandomState or None"
+            ) from error
         return int(rng.randint(np.iinfo(np.int32).max))
 
     def _n_threads(self, n_problems: int) -> int:
@@ -178,15 +206,13 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(
                     "n_jobs: found 0, expected an integer other than 0, or None"
                 )
-        return max(1, min(int(effective_n_jobs(self.n_jobs)), n_problems))
+        return max(1, min(int(effective_n_jobs(cast(Any, self.n_jobs))), n_problems))
 
     def _start(
         self, labels: Labels | None, n_samples: int, n_problems: int
     ) -> Floats | None:
         """Dual values to start from, if that is wanted and there are any."""
-        if not (
-            as_flag("warm_start", self.warm_start) and hasattr(self, "dual_coef_")
-        ):
+        if not (as_flag("warm_start", self.warm_start) and hasattr(self, "dual_coef_")):
             return None
         start = np.ascontiguousarray(np.atleast_2d(self.dual_coef_))
         if start.shape != (n_problems, n_samples):
@@ -195,12 +221,12 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
                 f"previous fit, expected {(n_problems, n_samples)}; a warm start needs "
                 "the same rows (warm_start=False starts afresh)"
             )
-        if labels is not None and not np.array_equal(
-            getattr(self, "classes_", []), labels.classes
-        ):
+        before = getattr(self, "classes_", np.array([]))
+        if labels is not None and not np.array_equal(before, labels.classes):
             raise ValueError(
-                f"warm_start: found classes {labels.classes.tolist()}, expected those "
-                "of the previous fit (warm_start=False starts afresh)"
+                f"warm_start: found classes {labels.classes.tolist()}, expected "
+                f"{before.tolist()} as in the previous fit (warm_start=False starts "
+                "afresh)"
             )
         return start
 
@@ -212,7 +238,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             self.intercept_ = fit.intercept
             self.dual_coef_ = fit.dual
             # Left behind by an earlier fit with a loss for classes.
-            vars(self).pop("classes_", None)
+            self.__dict__.pop("classes_", None)
         else:
             self.classes_ = labels.classes
             self.coef_ = np.stack([fit.coef for fit in fits])
@@ -236,8 +262,13 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
     def _predictions(self, X: Any) -> Floats:
         """``X @ w + b``, one column for each model."""
         check_is_fitted(self)
+        if _is_classifier(self) != hasattr(self, "classes_"):
+            raise NotFittedError(
+                f"loss: found {self.loss!r}, expected one of the kind that was fitted; "
+                "fit again after changing it"
+            )
         X = validate_X(self, X, reset=False)
-        coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+        coef = self.coef_.toarray() if is_sparse(self.coef_) else self.coef_
         return _core.decision_function(
             as_matrix(X, unique=False),
             np.ascontiguousarray(np.atleast_2d(coef), dtype=np.float64),
@@ -284,7 +315,8 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             numbers = (scores[:, 0] > 0).astype(np.intp)
         else:
             numbers = scores.argmax(axis=1)
-        return cast(NDArray[Any], self.classes_[numbers])
+        labels: NDArray[Any] = self.classes_[numbers]
+        return labels
 
     @_only_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Floats:
@@ -377,9 +409,9 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         self
         """
         check_is_fitted(self)
-        if sp.issparse(self.coef_):
+        if is_sparse(self.coef_):
             dense = self.coef_.toarray()
-            self.coef_ = dense if _is_classifier(self) else dense[0]
+            self.coef_ = dense if hasattr(self, "classes_") else dense[0]
         return self
 
     def __sklearn_tags__(self) -> Any:

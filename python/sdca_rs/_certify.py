@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn import linear_model, svm
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.exceptions import NotFittedError
 
 from sdca_rs import _core
 from sdca_rs._base import CertifiedLinearModel
@@ -18,11 +16,12 @@ from sdca_rs._data import (
     Floats,
     Labels,
     as_matrix,
-    as_targets,
     as_weights,
+    is_sparse,
     loss_shape,
     regularisation,
     validate_X,
+    validate_y,
 )
 from sdca_rs._losses import require_loss
 from sdca_rs._sdca import Sdca
@@ -46,24 +45,32 @@ class Certificate(NamedTuple):
     gap: Any
 
 
-# What scikit-learn's estimators minimise, in our terms. `alpha` is lam W for Ridge,
-# whose objective is a sum over rows, and lam itself for the others.
-_SVR = {
-    "epsilon_insensitive": "epsilon_insensitive",
-    "squared_epsilon_insensitive": "squared_epsilon_insensitive",
-}
-_KNOWN: dict[type, Callable[[Any, float], dict[str, Any]]] = {
-    svm.LinearSVC: lambda model, _: {"loss": model.loss, "C": model.C},
+# What scikit-learn's estimators minimise, in our terms, or None where we cannot say it.
+# `alpha` is lam W for Ridge, whose objective is a sum over rows, and lam itself for
+# PoissonRegressor.
+_KNOWN: dict[type, Callable[[Any, float], dict[str, Any] | None]] = {
+    svm.LinearSVC: lambda model, _: (
+        {"loss": model.loss, "C": model.C}
+        if model.penalty == "l2" and model.multi_class == "ovr"
+        else None
+    ),
     svm.LinearSVR: lambda model, _: {
-        "loss": _SVR[model.loss],
+        "loss": model.loss,
         "loss_param": model.epsilon,
         "C": model.C,
     },
-    linear_model.LogisticRegression: lambda model, _: {"loss": "log", "C": model.C},
-    linear_model.Ridge: lambda model, total: {
-        "loss": "squared",
-        "lam": model.alpha / total,
-    },
+    linear_model.LogisticRegression: lambda model, _: (
+        {"loss": "log", "C": model.C}
+        if model.penalty in ("l2", "deprecated")
+        and not model.l1_ratio
+        and len(model.classes_) == 2
+        else None
+    ),
+    linear_model.Ridge: lambda model, total: (
+        None
+        if model.positive or np.ndim(model.alpha)
+        else {"loss": "squared", "lam": model.alpha / total}
+    ),
     linear_model.PoissonRegressor: lambda model, _: {
         "loss": "poisson",
         "lam": model.alpha,
@@ -89,9 +96,9 @@ def certify(
 
     The objective is that of :class:`Sdca`: the intercept is not regularised. It is
     taken from the estimator if that is one of ours, or scikit-learn's LinearSVC,
-    LinearSVR, LogisticRegression (L2, two classes), Ridge or PoissonRegressor; of any
-    other, ``loss`` and one of ``C`` and ``lam`` must be given, which can also override
-    what is taken.
+    LinearSVR, LogisticRegression (two classes), Ridge or PoissonRegressor with a
+    squared L2 penalty and no constraint. Of any other, ``loss`` and one of ``C`` and
+    ``lam`` must be given, which can also override what is taken.
 
     The lower bound comes from the estimator's own dual point, if it has one for these
     rows, and otherwise from a fit of :class:`Sdca`.
@@ -130,10 +137,16 @@ def certify(
     >>> bool(0 <= proof.gap < 0.01 * proof.objective)
     True
     """
-    check_is_fitted(estimator, ["coef_", "intercept_"])
-    known = _objective_of(
-        estimator, np.shape(y)[0] if sample_weight is None else np.sum(sample_weight)
-    )
+    for name in ("coef_", "intercept_"):
+        if not hasattr(estimator, name):
+            raise NotFittedError(
+                f"estimator: found {type(estimator).__name__} without {name}, expected "
+                "a fitted linear model"
+            )
+    X = validate_X(Sdca(), X, reset=True)
+    weights = as_weights(sample_weight, X.shape[0])
+    total = float(X.shape[0]) if weights is None else float(weights.sum())
+    known = _objective_of(estimator, total)
     given = {"loss": loss, "loss_param": loss_param, "fit_intercept": fit_intercept}
     known.update({name: value for name, value in given.items() if value is not None})
     if loss is not None and loss_param is None:
@@ -142,39 +155,45 @@ def certify(
         known.update(C=1.0 if C is None else C, lam=lam)
     if "loss" not in known or not ("C" in known or "lam" in known):
         raise ValueError(
-            f"estimator: found {type(estimator).__name__}, whose objective is not "
-            "known; give loss and one of C and lam"
+            f"estimator: found {type(estimator).__name__} with an objective that is "
+            "not known, expected loss and one of C and lam to be given with it"
         )
     reference = Sdca(**known, tol=tol, max_iter=max_iter, random_state=0)
     spec = require_loss(reference.loss)
     classify = spec.task == "classification"
-    X, y = validate_X(Sdca(), X, y=y, y_numeric=not classify)
-    weights = as_weights(sample_weight, X.shape[0])
+    y = validate_y(y, X.shape[0], numeric=not classify)
     if classify:
-        check_classification_targets(y)
-        labels = Labels(np.asarray(y), weights)
+        labels = Labels(y, weights)
         weights = labels.weigh(reference.class_weight, weights)
-        if not np.array_equal(estimator.classes_, labels.classes):
+        classes = getattr(estimator, "classes_", labels.classes)
+        if not np.array_equal(classes, labels.classes):
             raise ValueError(
                 f"y: found classes {labels.classes.tolist()}, expected those of the "
-                f"estimator, {estimator.classes_.tolist()}"
+                f"estimator, {classes.tolist()}"
             )
         targets = _one_vs_rest(labels)
     else:
-        targets = [as_targets(y)]
-    coef = estimator.coef_.toarray() if sp.issparse(estimator.coef_) else estimator.coef_
+        targets = [y]
+    coef = estimator.coef_.toarray() if is_sparse(estimator.coef_) else estimator.coef_
     coefs = np.ascontiguousarray(np.atleast_2d(coef), dtype=np.float64)
     intercepts = np.broadcast_to(np.atleast_1d(estimator.intercept_), len(coefs))
     if len(coefs) != len(targets):
         raise ValueError(
             f"estimator.coef_: found {len(coefs)} models, expected {len(targets)}"
         )
+    if not reference.fit_intercept and np.any(intercepts):
+        raise ValueError(
+            f"estimator.intercept_: found {estimator.intercept_}, expected 0 for "
+            "fit_intercept=False"
+        )
     matrix = as_matrix(X, unique=True)
     setting: dict[str, Any] = {
         "sample_weight": weights,
         "loss": spec.name,
         "loss_param": loss_shape(spec, reference.loss_param),
-        **regularisation(reference.C, reference.lam),
+        **dict(
+            zip(("C", "lam"), regularisation(reference.C, reference.lam), strict=True)
+        ),
         "fit_intercept": reference.fit_intercept,
     }
     primal = np.array(
@@ -183,48 +202,42 @@ def certify(
             for t, w, b in zip(targets, coefs, intercepts, strict=True)
         ]
     )
-    duals = _own_duals(estimator, known, X.shape[0])
-    if duals is None:
+    dual = np.full(len(targets), -np.inf)
+    duals = getattr(estimator, "dual_coef_", None)
+    same = isinstance(estimator, CertifiedLinearModel) and (
+        _objective_of(estimator, total) == known
+    )
+    if same and duals is not None:
+        duals = np.ascontiguousarray(np.atleast_2d(duals))
+        if duals.shape == (len(targets), X.shape[0]):
+            dual = np.array(
+                [
+                    _core.dual_objective(matrix, t, dual=a, **setting)
+                    for t, a in zip(targets, duals, strict=True)
+                ]
+            )
+    if not np.isfinite(dual).all():
+        # No dual point for this objective, or one that these targets make infeasible.
         reference.set_params(class_weight=None).fit(X, y, sample_weight=weights)
         dual = np.atleast_1d(reference.dual_objective_)
-    else:
-        dual = np.array(
-            [
-                _core.dual_objective(matrix, t, dual=a, **setting)
-                for t, a in zip(targets, duals, strict=True)
-            ]
-        )
     if len(targets) == 1:
-        return Certificate(
-            float(primal[0]), float(dual[0]), float(primal[0] - dual[0])
-        )
+        return Certificate(float(primal[0]), float(dual[0]), float(primal[0] - dual[0]))
     return Certificate(primal, dual, primal - dual)
 
 
 def _objective_of(estimator: Any, total_weight: float) -> dict[str, Any]:
-    """Return the parameters of `Sdca` under which it minimises what the estimator does."""
+    """Return the parameters under which `Sdca` minimises what the estimator does."""
     if isinstance(estimator, CertifiedLinearModel):
         names = ("loss", "loss_param", "C", "lam", "fit_intercept", "class_weight")
         return {name: getattr(estimator, name) for name in names}
-    for kind, translate in _KNOWN.items():
-        if isinstance(estimator, kind):
-            return {
-                **translate(estimator, float(total_weight)),
-                "fit_intercept": estimator.fit_intercept,
-                "class_weight": getattr(estimator, "class_weight", None),
-            }
-    return {}
-
-
-def _own_duals(
-    estimator: Any, setting: dict[str, Any], n_samples: int
-) -> Floats | None:
-    """Return the dual points of one of our estimators, if they are for these rows."""
-    if not isinstance(estimator, CertifiedLinearModel):
-        return None
-    duals = np.ascontiguousarray(np.atleast_2d(estimator.dual_coef_))
-    same_loss = setting["loss"] == estimator.loss
-    return duals if same_loss and duals.shape[1] == n_samples else None
+    # The very class: subclasses such as LogisticRegressionCV have other parameters.
+    translate = _KNOWN.get(type(estimator))
+    known = None if translate is None else translate(estimator, total_weight)
+    if known is None:
+        return {}
+    known["fit_intercept"] = estimator.fit_intercept
+    known["class_weight"] = getattr(estimator, "class_weight", None)
+    return known
 
 
 def _one_vs_rest(labels: Labels) -> list[Floats]:

@@ -4,6 +4,17 @@ from typing import Any, TypeAlias, TypedDict, final
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = [
+    "Fit",
+    "Progress",
+    "decision_function",
+    "dual_objective",
+    "fit",
+    "has_duplicates",
+    "losses",
+    "objective",
+]
+
 # A C-contiguous array, or (data, indices, indptr, n_cols) of a CSR matrix.
 _Matrix: TypeAlias = (
     NDArray[np.float64]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from sdca_rs._core import has_duplicates
@@ -18,47 +23,100 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-def validate_X(estimator: Any, X: Any, **options: Any) -> Any:
-    """Check ``X`` (and ``y``, if given) as scikit-learn does, before any conversion.
+def is_sparse(X: Any) -> bool:
+    """Whether ``X`` is one of scipy's sparse arrays or matrices."""
+    # Not their type predicate, which knows less of them than they are.
+    return bool(sp.issparse(X))
+
+
+def validate_X(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Check ``X`` as scikit-learn does, before anything is converted.
 
     C-ordered arrays and CSR matrices of float32 or float64 come back as they are.
     """
-    check_structure(X)
-    try:
+    with _naming("X"):
+        if is_sparse(X):
+            X = _safe_sparse(X)
         return validate_data(
             estimator,
             X,
+            reset=reset,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             order="C",
-            **options,
         )
-    except (TypeError, ValueError) as error:
-        # numpy says what it could not convert, but not in which argument.
-        if getattr(X, "dtype", None) == object and "X" not in str(error):
-            raise type(error)(f"X: found {error}, expected numbers") from error
-        raise
 
 
-def check_structure(X: Any) -> None:
-    """Refuse sparse matrices that scipy would read or write out of bounds.
+def validate_y(y: Any, n_samples: int, *, numeric: bool) -> NDArray[Any]:
+    """Check ``y``: one class label or number for each row of ``X``."""
+    if y is None:
+        raise ValueError(
+            "y: found None, expected an array: a fit requires y to be passed, but the "
+            "target y is None"
+        )
+    with _naming("y"):
+        y = column_or_1d(y, warn=True)
+        if np.iscomplexobj(y):
+            raise ValueError(f"found {y.dtype} numbers. Complex data not supported")
+        if numeric:
+            y = np.ascontiguousarray(y, dtype=np.float64)
+        assert_all_finite(y, input_name="y")
+        if len(y) != n_samples:
+            raise ValueError(
+                f"found {len(y)} entries, expected {n_samples}, one for each row of X"
+            )
+    return cast(NDArray[Any], y)
 
-    CSR needs no conversion and is checked by the core.
-    """
-    if not sp.issparse(X):
-        return
+
+@contextmanager
+def _naming(argument: str) -> Iterator[None]:
+    """Make sure that messages of scikit-learn, numpy and scipy name the argument."""
     try:
-        if X.format in ("csc", "bsr"):
-            X.check_format(full_check=True)
-        elif X.format == "coo":
-            for axis, size in zip(X.coords, X.shape, strict=True):
-                if axis.size and not 0 <= axis.min() <= axis.max() < size:
-                    raise ValueError(
-                        f"found coordinates from {axis.min()} to {axis.max()}, "
-                        f"expected 0 <= coordinate < {size}"
-                    )
-    except ValueError as error:
-        raise ValueError(f"X: malformed {X.format} matrix: {error}") from error
+        yield
+    except (TypeError, ValueError) as error:
+        if re.search(rf"\b{argument}\b", str(error)):
+            raise
+        raise type(error)(f"{argument}: {error}") from error
+
+
+def _safe_sparse(X: Any) -> Any:
+    """Return a sparse matrix that scipy can convert without leaving its arrays.
+
+    CSR of float32 or float64 is not converted, and checked by the core. Anything else
+    is copied first, so that what has been checked is what will be converted even if
+    another thread writes to the user's arrays.
+    """
+    if X.format == "csr" and X.data.dtype in (np.float32, np.float64):
+        return X
+    if X.format in ("csr", "csc", "bsr"):
+        parts = tuple(np.array(part) for part in (X.data, X.indices, X.indptr))
+        copy = type(X)(parts, shape=X.shape)
+        copy.check_format(full_check=True)
+        return copy
+    if X.format == "lil" and [*map(len, X.rows)] != [*map(len, X.data)]:
+        raise ValueError(
+            "found a lil matrix whose rows and data differ in length, expected as many "
+            "values as columns in each row"
+        )
+    if X.format == "dia" and len(X.data) != len(X.offsets):
+        raise ValueError(
+            f"found a dia matrix with {len(X.data)} diagonals and {len(X.offsets)} "
+            "offsets, expected as many"
+        )
+    copy = X.copy()
+    if copy.format == "coo":
+        for axis, size in ((copy.row, X.shape[0]), (copy.col, X.shape[-1])):
+            if axis.shape != copy.data.shape:
+                raise ValueError(
+                    f"found a coo matrix with {len(axis)} coordinates for "
+                    f"{len(copy.data)} values, expected as many"
+                )
+            if axis.size and not 0 <= axis.min() <= axis.max() < size:
+                raise ValueError(
+                    f"found a coo matrix with coordinates from {axis.min()} to "
+                    f"{axis.max()}, expected 0 <= coordinate < {size}"
+                )
+    return copy
 
 
 def as_matrix(X: Any, *, unique: bool) -> _Matrix:
@@ -67,27 +125,39 @@ def as_matrix(X: Any, *, unique: bool) -> _Matrix:
     With ``unique``, duplicate entries of a CSR matrix are summed in a copy: the norm
     of a row cannot be had from its parts.
     """
-    if not sp.issparse(X):
+    if not is_sparse(X):
         return cast("_Matrix", _ready(X))
     matrix = _as_tuple(X)
     if unique and has_duplicates(matrix):
-        X = X.copy()
+        data, indices, indptr = (np.array(part) for part in matrix[:3])
+        # Once more, on arrays that nobody else can write.
+        has_duplicates((data, indices, indptr, X.shape[1]))
+        X = sp.csr_array((data, indices, indptr), shape=X.shape)
         X.sum_duplicates()
         matrix = _as_tuple(X)
     return matrix
 
 
-def _as_tuple(X: Any) -> _Matrix:
-    indices, indptr = (
-        array if array.dtype in (np.int32, np.int64) else array.astype(np.int64)
-        for array in (X.indices, X.indptr)
+def _as_tuple(X: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]:
+    data, indices, indptr = (
+        _ready(_flat(name, getattr(X, name))) for name in ("data", "indices", "indptr")
     )
     if indptr.shape != (X.shape[0] + 1,):
         raise ValueError(
-            f"X.indptr: found shape {indptr.shape}, expected {(X.shape[0] + 1,)}, "
+            f"X.indptr: found length {len(indptr)}, expected {X.shape[0] + 1}, "
             "one more than rows"
         )
-    return _ready(X.data), _ready(indices), _ready(indptr), X.shape[1]
+    return data, indices, indptr, X.shape[1]
+
+
+def _flat(name: str, array: Any) -> NDArray[Any]:
+    if array.ndim != 1:
+        raise ValueError(f"X.{name}: found {array.ndim} dimensions, expected 1")
+    if name == "data" or array.dtype in (np.int32, np.int64):
+        return cast(NDArray[Any], array)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"X.{name}: found {array.dtype}, expected integers")
+    return cast(NDArray[Any], array.astype(np.int64))
 
 
 def _ready(array: NDArray[Any]) -> NDArray[Any]:
@@ -98,10 +168,10 @@ def as_weights(sample_weight: ArrayLike | None, n_samples: int) -> Floats | None
     """Convert sample weights to an array, and a number to equal weights."""
     if sample_weight is None:
         return None
-    try:
+    with _naming("sample_weight"):
+        if np.iscomplexobj(sample_weight):
+            raise TypeError("found complex numbers, expected real ones")
         weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"sample_weight: found {error}, expected numbers") from error
     if weights.ndim == 0:
         weights = np.full(n_samples, float(weights))
     if weights.shape != (n_samples,):
@@ -132,6 +202,8 @@ class Labels:
     targets: Floats
 
     def __init__(self, y: NDArray[Any], weights: Floats | None) -> None:
+        with _naming("y"):
+            check_classification_targets(y)
         present = y if weights is None else y[weights > 0]
         self.classes = np.unique(present)
         if len(self.classes) < 2:
@@ -162,7 +234,7 @@ class Labels:
             # The weight of a row counts it: so do the classes.
             totals = np.bincount(self.numbers, weights, minlength=n_classes)
             factors = totals.sum() / (n_classes * totals)
-        elif isinstance(class_weight, dict):
+        elif isinstance(class_weight, Mapping):
             known = self.classes.tolist()
             unknown = [label for label in class_weight if label not in known]
             if len(unknown) == len(class_weight) and unknown:
@@ -199,13 +271,20 @@ def as_number(name: str, value: Any, expected: str) -> float:
         return float(value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name}: found {value!r}, expected {expected}") from error
+    except OverflowError as error:
+        raise ValueError(
+            f"{name}: found a number beyond float64, expected {expected}"
+        ) from error
 
 
 def as_count(name: str, value: Any, expected: str) -> int:
     """Convert a setting to an int."""
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
         raise TypeError(f"{name}: found {value!r}, expected {expected}")
-    return int(value.__index__())
+    count = int(value.__index__())
+    if not -(2**63) <= count < 2**63:
+        raise ValueError(f"{name}: found {count:.3e}, expected {expected} below 2^63")
+    return count
 
 
 def as_flag(name: str, value: Any) -> bool:
@@ -215,20 +294,16 @@ def as_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def regularisation(C: Any, lam: Any) -> dict[str, float | None]:
-    """Resolve the two ways to say how strongly to regularise."""
+def regularisation(C: Any, lam: Any) -> tuple[float | None, float | None]:
+    """Resolve the two ways to say how strongly to regularise: one of them is None."""
+    strength = as_number("C", C, "a finite number > 0")
     if lam is None:
-        return {"C": as_number("C", C, "a finite number > 0"), "lam": None}
-    if C != 1.0:
+        return strength, None
+    if strength != 1.0:
         raise ValueError(
             f"C: found {C!r} together with lam={lam!r}, expected only one of the two"
         )
-    return {"C": None, "lam": as_number("lam", lam, "a finite number > 0")}
-
-
-def as_targets(y: NDArray[Any]) -> Floats:
-    """Convert the targets of a regression."""
-    return np.ascontiguousarray(y, dtype=np.float64)
+    return None, as_number("lam", lam, "a finite number > 0")
 
 
 def loss_shape(loss: LossInfo, loss_param: Any) -> float | None:

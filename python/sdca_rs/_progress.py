@@ -18,7 +18,7 @@ _LARGE_MEAN_Q = 10.0
 
 
 class Reporter:
-    """Prints progress, never more than a line per second, and calls the callback."""
+    """Prints progress, at most a line (or ten) per second, and calls the callback."""
 
     def __init__(
         self,
@@ -76,10 +76,12 @@ class Reporter:
         if len(fits) == 1:
             what = f"objective {worst.objective:.6g}"
         else:
-            what = f"{len(fits)} classes, the worst with"
+            what = (
+                f"{len(fits)} classes, the worst with objective {worst.objective:.6g}"
+            )
         print(
             f"[{self._name}] {', '.join(reasons)} after "
-            f"{max(fit.epochs for fit in fits):g} epochs: {what} "
+            f"{max(fit.epochs for fit in fits):g} epochs: {what}, "
             f"{_share(worst.gap, worst.objective)}, {seconds:.1f} s",
             flush=True,
         )
@@ -100,12 +102,13 @@ def warn_not_converged(
 ) -> None:
     """Warn with numbers if a fit ended before its tolerance was reached.
 
-    A run that its callback stopped, or one told by tol=0 to use all its epochs, ended as
-    its user wished: that is no warning.
+    A run that its callback stopped, or one told by tol=0 to use all its epochs, ended
+    as its user wished: that is no warning.
     """
     if tol == 0:
         return
-    short = [i for i, f in enumerate(fits) if f.stop_reason in ("max_iter", "max_time")]
+    limits = ("max_iter", "max_time")
+    short = [i for i, fit in enumerate(fits) if fit.stop_reason in limits]
     if not short:
         return
     worst = max(short, key=lambda i: _relative(fits[i].gap, fits[i].objective))
@@ -119,8 +122,9 @@ def warn_not_converged(
     message = (
         f"{name} did not reach its tolerance{problem}: stopped by {fit.stop_reason} "
         f"after {fit.epochs:g} epochs with duality gap {fit.gap:.3g}, "
-        f"{_relative(fit.gap, fit.objective):.3g} of the objective {fit.objective:.6g}, "
-        f"where tol={tol:g} was asked. The model is at most that far from the optimum. "
+        f"{_relative(fit.gap, fit.objective):.3g} of the objective "
+        f"{fit.objective:.6g}, where tol={tol:g} was asked. The model is at most that "
+        f"far from the optimum. "
         f"What would help: {'; '.join(_advice(fit, tol))}."
     )
     warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel + 1)
@@ -133,17 +137,27 @@ def _advice(fit: Fit, tol: float) -> list[str]:
     if needed is None:
         advice.append(f"a larger {limit} or tol (the gap is not falling steadily)")
     elif limit == "max_iter":
-        advice.append(f"max_iter of about {needed:.2g} at the present rate, or a larger tol")
+        advice.append(
+            f"max_iter of about {_rounded(needed)} at the present rate, or a larger tol"
+        )
     else:
         factor = needed / max(fit.epochs, 1e-300)
-        advice.append(f"about {factor:.2g} times max_time at the present rate, or a larger tol")
+        advice.append(
+            f"about {factor:.2g} times max_time at the present rate, or a larger tol"
+        )
     if fit.mean_q > _LARGE_MEAN_Q:
         advice.append(
-            f"scaling the columns of X, for example by StandardScaler, or a smaller C (the "
-            f"mean of C |x|^2 is {fit.mean_q:.3g}, and beyond {_LARGE_MEAN_Q:g} this method "
-            f"gets slow)"
+            f"scaling the columns of X, for example by StandardScaler, or a smaller C "
+            f"(the mean of C |x|^2 is {fit.mean_q:.3g}, and beyond {_LARGE_MEAN_Q:g} "
+            f"this method gets slow)"
         )
     return advice
+
+
+def _rounded(count: float) -> int:
+    """Round up to two digits: an estimate that can be pasted."""
+    digit = 10 ** max(0, math.floor(math.log10(count)) - 1)
+    return int(math.ceil(count / digit) * digit)
 
 
 def _epochs_needed(fit: Fit, tol: float) -> float | None:

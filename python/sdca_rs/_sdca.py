@@ -42,14 +42,14 @@ class Sdca(CertifiedLinearModel):
         Whether to fit ``b``, exactly and without regularising it. Otherwise it is 0.
     tol : float, default=1e-4
         Stop when ``duality_gap_ <= tol * objective_``; 0 runs all epochs. On small data
-        (up to 2048 entries) a fit goes on for up to a millisecond, which makes it
-        exact to rounding, unless ``record_every``, ``output`` or a warm start is asked
-        for.
+        (some 30 rows of 30 columns) a fit goes on for up to a few milliseconds, which
+        usually makes it exact to rounding, unless ``record_every`` or ``output`` or a
+        warm start is asked for.
     max_iter : int, default=1000
         Stop after this many epochs, each of as many steps as there are rows.
     max_time : float, default=None
-        Stop after this many seconds. The only parameter that can make results
-        differ between runs.
+        Stop after this many seconds; several classes share them. The only parameter
+        that can make results differ between runs.
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows. "balanced" gives every class the
         same total weight.
@@ -67,8 +67,9 @@ class Sdca(CertifiedLinearModel):
         ``T0`` as a fraction of the run.
     first_epoch : {"auto", "sdca", "sgd"}, default="auto"
         How a cold start goes through its first epoch: like all others, or by modified
-        SGD, which helps if regularisation is strong. "auto" takes it if the mean of
-        ``c_i |x_i|^2 / (lam W)`` is at most 0.1.
+        SGD, which helps if regularisation is strong. "auto" takes it if ``C`` times
+        the mean of ``|x_i|^2`` (of the centred rows, if there is an intercept) is at
+        most 0.1.
     record_every : float, default=None
         Evaluate the gap after every multiple of this many epochs, which may be a
         fraction such as 0.01, for studies of convergence. None lets the solver choose,
@@ -111,7 +112,7 @@ class Sdca(CertifiedLinearModel):
         The classes; classifiers only.
     n_features_in_ : int
         Number of columns of ``X``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, if all are strings.
 
     See Also

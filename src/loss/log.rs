@@ -78,26 +78,44 @@ fn sigmoid(t: f64) -> f64 {
 
 /// The root of `f(m) = m - start - q sigmoid(-m)`, from the present margin `start + q b`.
 ///
-/// `f` increases, is convex for `m < 0` and concave for `m > 0`, and the root is on the side that the
-/// sign of `f(0)` tells. On that half-line Newton's method converges from anywhere, monotonically
-/// after its first step; the clamp keeps it there and between `start` and `start + q`.
+/// A root `m < 0` is the negative of the root for `-(start + q)`, because
+/// `sigmoid(-m) = 1 - sigmoid(m)`; so let the root be positive. There `f` increases and is concave:
+/// Newton's method converges from anywhere, after its first step from the left and monotonically.
 #[inline]
 fn new_margin(start: f64, q: f64, b: f64) -> f64 {
-    let (low, high) = if start + 0.5 * q > 0.0 {
-        (start.max(0.0), start + q)
+    if start + 0.5 * q >= 0.0 {
+        positive_root(start, q, b)
     } else {
-        (start, (start + q).min(0.0))
-    };
-    let mut m = (start + q * b).clamp(low, high);
-    // 2 or 3 rounds from a warm start. The worst cold start (q = 1e12) gains about 1 in m per round
-    // and needs some 30; the limit only guards against a cycle in the last bit.
-    for _ in 0..100 {
+        -positive_root(-(start + q), q, 1.0 - b)
+    }
+}
+
+/// Rounds of Newton's method after which the start is taken to have been far from the root.
+const PATIENCE: usize = 6;
+
+/// See [`new_margin`].
+#[inline]
+fn positive_root(start: f64, q: f64, b: f64) -> f64 {
+    let low = start.max(0.0);
+    // Not `clamp`, which panics if data that another thread spoils have made a limit NaN.
+    let mut m = (start + q * b).max(low).min(start + q);
+    // 2 or 3 rounds from a warm start. The limit only guards against a cycle in the last bit.
+    for round in 0..100 {
+        if round == PATIENCE {
+            // Far left of the root a round gains only 1. As sigmoid(-m) >= e^-m / 2, the root of
+            // (m - start) e^m = q / 2 is a lower bound, and so is ln(q/2) - ln L, where
+            // L = ln(q/2) - start > 1.
+            let half = (0.5 * q).ln();
+            if half - start > 1.0 {
+                m = m.max(half - (half - start).ln());
+            }
+        }
         let s = sigmoid(-m);
         let newton = m - (m - start - q * s) / (1.0 + q * s * (1.0 - s));
-        let next = newton.clamp(low, high);
+        let next = newton.max(low);
         let moved = (next - m).abs();
         m = next;
-        if moved <= 4.0 * f64::EPSILON * m.abs().max(1.0) {
+        if moved <= 4.0 * f64::EPSILON * m.max(1.0) {
             break;
         }
     }

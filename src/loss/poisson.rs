@@ -80,14 +80,17 @@ fn entropy(u: f64) -> f64 {
 /// The root of `f(p) = p + q e^p - s`.
 ///
 /// `f` increases and is convex, so Newton's method descends monotonically from any point right of
-/// the root. `s` is such a point; if the root is positive then `q e^p <= s`, hence so is `ln(s / q)`,
-/// which keeps `e^p` finite.
+/// the root. `s` is such a point. If `L = ln q + s > 1`, a closer one is `ln L - ln q`: with
+/// `u = s - p` the root solves `u + ln u = L`, whose solution is at least `L - ln L`.
 #[inline]
 fn new_prediction(s: f64, q: f64) -> f64 {
-    let mut p = s;
-    if s > 0.0 && q > 0.0 {
-        p = p.min((s.ln() - q.ln()).max(0.0));
-    }
+    let log_q = q.ln();
+    let level = log_q + s;
+    let mut p = if level > 1.0 {
+        s.min(level.ln() - log_q)
+    } else {
+        s
+    };
     // At most about 10 rounds; the limit only guards against a cycle in the last bit.
     for _ in 0..100 {
         let pull = q * p.exp();

@@ -283,7 +283,7 @@ impl<S: Solver> Job for FitJob<'_, S> {
             });
         }
         let in_caller = n_problems == 1 || self.n_threads <= 1;
-        let solve = |class: usize, targets: &[f64]| {
+        let solve = |class: usize, targets: &[f64], max_time: Option<Duration>| {
             let problem = self.setting.problem(rows, targets, loss)?;
             let start = self.starts.map(|all| &all[class * n_rows..][..n_rows]);
             let mut watcher = Watcher {
@@ -292,17 +292,22 @@ impl<S: Solver> Job for FitJob<'_, S> {
                 class,
                 in_caller,
             };
-            self.solver
-                .solve(&problem, self.budget, start, &mut watcher)
+            let budget = Budget {
+                max_time,
+                ..self.budget.clone()
+            };
+            self.solver.solve(&problem, &budget, start, &mut watcher)
         };
+        let max_time = self.budget.max_time;
         if n_problems == 1 {
-            return Ok(vec![solve(0, self.y)?]);
+            return Ok(vec![solve(0, self.y, max_time)?]);
         }
         let classes: Vec<u32> = self.y.iter().map(|&class| class as u32).collect();
         one_vs_rest::fit_classes(
             n_problems,
             self.n_threads,
-            |class| solve(class, &one_vs_rest::targets(&classes, class as u32)),
+            max_time,
+            |class, time| solve(class, &one_vs_rest::targets(&classes, class as u32), time),
             || self.outside.look(),
         )
     }
@@ -388,14 +393,14 @@ fn dual_objective<'py>(
     struct Dual<'a> {
         setting: Setting<'a>,
         y: &'a [f64],
-        dual: &'a [f64],
+        a: &'a [f64],
         outside: &'a Outside,
     }
     impl Job for Dual<'_> {
         type Out = f64;
         fn run<R: Rows, L: Loss>(self, rows: &R, loss: L) -> Result<f64, Error> {
-            if self.dual.len() != rows.n_rows() {
-                let (found, expected) = (self.dual.len(), rows.n_rows());
+            if self.a.len() != rows.n_rows() {
+                let (found, expected) = (self.a.len(), rows.n_rows());
                 return Err(Error::Length {
                     name: "dual",
                     found,
@@ -407,13 +412,13 @@ fn dual_objective<'py>(
             let mut watch = Watch::new(None, &mut watcher);
             let problem = self.setting.problem(rows, self.y, loss)?;
             let mut point = Point::default();
-            problem.evaluate(self.dual.iter().copied(), 1e-2, &mut point, &mut watch)?;
+            problem.evaluate(self.a.iter().copied(), 1e-2, &mut point, &mut watch)?;
             Ok(point.certificate.dual)
         }
     }
     let outside = Outside::default();
     let setting = Setting::new(sample_weight.as_ref(), C, lam, fit_intercept)?;
-    let (y, dual) = (slice("y", &y)?, slice("dual", &dual)?);
+    let (y, a) = (slice("y", &y)?, slice("dual", &dual)?);
     let value = run(
         py,
         &X,
@@ -422,7 +427,7 @@ fn dual_objective<'py>(
         Dual {
             setting,
             y,
-            dual,
+            a,
             outside: &outside,
         },
     );
@@ -493,21 +498,22 @@ struct PyFit {
 impl PyFit {
     fn new(py: Python<'_>, fit: Fit) -> PyResult<Self> {
         let history = PyDict::new(py);
-        let columns: [(&str, fn(&Record) -> f64); 5] = [
-            ("epoch", |record| record.epoch),
-            ("seconds", |record| record.seconds),
-            ("primal", |record| record.certificate.primal),
-            ("dual", |record| record.certificate.dual),
-            ("gap", |record| record.certificate.gap),
-        ];
-        for (name, column) in columns {
-            let values: Vec<f64> = fit.history.iter().map(column).collect();
-            history.set_item(name, values.into_pyarray(py))?;
-        }
-        let support: Vec<i64> = fit
+        let column = |value: fn(&Record) -> f64| -> Bound<'_, PyArray1<f64>> {
+            fit.history
+                .iter()
+                .map(value)
+                .collect::<Vec<_>>()
+                .into_pyarray(py)
+        };
+        history.set_item("epoch", column(|record| record.epoch))?;
+        history.set_item("seconds", column(|record| record.seconds))?;
+        history.set_item("primal", column(|record| record.certificate.primal))?;
+        history.set_item("dual", column(|record| record.certificate.dual))?;
+        history.set_item("gap", column(|record| record.certificate.gap))?;
+        let support: Vec<_> = fit
             .history
             .iter()
-            .map(|record| record.certificate.support as i64)
+            .map(|record| record.certificate.support)
             .collect();
         history.set_item("support", support.into_pyarray(py))?;
         Ok(Self {

@@ -20,7 +20,10 @@ impl Outside {
     /// Lets Python handle signals, which it does in its main thread only, and remembers what a
     /// handler raises.
     pub(super) fn look(&self) {
-        if let Err(error) = Python::attach(|py| py.check_signals()) {
+        // clippy's method path does not name the lifetime that `attach` wants.
+        #[allow(clippy::redundant_closure_for_method_calls)]
+        let handled = Python::attach(|py| py.check_signals());
+        if let Err(error) = handled {
             self.raise(error);
         }
     }

@@ -261,7 +261,9 @@ impl Keeper {
                 for piece in &self.closed {
                     add(&mut mean, &piece.kept);
                 }
-                mean.iter_mut().for_each(|sum| *sum /= steps as f64);
+                for sum in &mut mean {
+                    *sum /= steps as f64;
+                }
                 Some(mean)
             }
             Kind::Random(draw) => {

@@ -136,9 +136,9 @@ impl Visitor for Conjugate {
                 for _ in 0..400 {
                     let (one, two) = (from + (to - from) / 3.0, to - (to - from) / 3.0);
                     if f(one) < f(two) {
-                        from = one
+                        from = one;
                     } else {
-                        to = two
+                        to = two;
                     }
                 }
                 let (supremum, formula) = (f(from).max(f(to)), loss.conjugate(a, y));

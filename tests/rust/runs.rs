@@ -562,13 +562,13 @@ fn classes_in_parallel_give_the_same_bits() {
     let rows = &Dense::new(view(&data)).expect("C order");
     let classes: Vec<u32> = data.counts.iter().map(|&k| (k as u32).min(4)).collect();
     let sdca = Sdca::default();
-    let solve = |class: usize| {
+    let solve = |class: usize, _: Option<Duration>| {
         let y = one_vs_rest::targets(&classes, class as u32);
         let problem = Problem::new(rows, &y, None, Hinge, Regularisation::C(1.0), true)?;
         sdca.solve(&problem, &budget(1e-5, 5000), None, &mut Unwatched)
     };
     let bits = |threads| {
-        let fits = one_vs_rest::fit_classes(5, threads, solve, || ()).expect("valid");
+        let fits = one_vs_rest::fit_classes(5, threads, None, solve, || ()).expect("valid");
         fits.iter()
             .flat_map(|fit| fit.coef.iter().map(|w| w.to_bits()))
             .collect::<Vec<_>>()
@@ -577,6 +577,6 @@ fn classes_in_parallel_give_the_same_bits() {
     assert_eq!(serial.len(), 5 * D);
     assert_eq!(serial, bits(2));
     assert_eq!(serial, bits(8));
-    let failed = one_vs_rest::fit_classes(5, 2, |_| Err(Error::OneClass), || ());
+    let failed = one_vs_rest::fit_classes(5, 2, None, |_, _| Err(Error::OneClass), || ());
     assert_eq!(failed.err(), Some(Error::OneClass));
 }
