@@ -145,7 +145,9 @@ pub enum Error {
     #[error("sample_weight: found zero for every weight, expected a positive one")]
     NoWeight,
     /// The numbers are too large for `f64`.
-    #[error("X, y or C: found numbers for which {what} overflows or is NaN, expected smaller ones")]
+    #[error(
+        "X: found numbers for which, with this y and C, {what} overflows or is NaN, expected smaller ones"
+    )]
     Overflow {
         /// What could not be computed.
         what: &'static str,

@@ -125,7 +125,8 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
             } else {
                 "lam"
             };
-            let expected = "a value for which lambda and lambda W are normal numbers";
+            let expected =
+                "a value for which lambda = 1 / (C W) is neither 0 nor infinite (nor subnormal)";
             return Err(parameter(name, format!("lambda = {lambda:e}"), expected));
         }
         Ok(Self {
@@ -317,7 +318,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         };
         let sum: f64 = (0..self.rows.n_rows()).map(rounding).sum();
         let floor = 64.0 * f64::EPSILON * sum / self.total_weight;
-        point.certificate.primal <= floor && point.certificate.gap <= floor
+        floor.is_finite() && point.certificate.primal <= floor && point.certificate.gap <= floor
     }
 
     /// `argmin_b P(w, b)` for the predictions `x_i.w`.

@@ -449,7 +449,9 @@ def test_constant_targets_need_only_an_intercept(loss, target, weights):
     problem = make_problem(loss, weights=weights)
     problem = problem.but(y=np.full_like(problem.y, target))
     fit = problem.fit(lam=0.1, max_iter=1000)
-    assert certified(fit, 1e-4)
+    # The objective is 0 up to rounding, and so cannot be a measure of the gap.
+    assert fit.stop_reason_ == "converged"
+    assert fit.duality_gap_ <= 1e-12 * max(1.0, abs(target))
     assert fit.objective_ == pytest.approx(0.0, abs=1e-9 * max(1.0, abs(target)))
     assert fit.coef_ == pytest.approx(0.0, abs=1e-9)
     assert fit.predict(problem.X) == pytest.approx(
@@ -479,7 +481,8 @@ def test_huge_values_give_no_nan_and_a_true_stop_reason(loss, fit_intercept, how
     # The objective may overflow, if the loss is an exponential or a square.
     assert not np.isnan([fit.objective_, fit.dual_objective_]).any()
     assert fit.duality_gap_ == fit.objective_ - fit.dual_objective_
-    within = fit.duality_gap_ <= tol * fit.objective_
+    within = np.isfinite(fit.duality_gap_)
+    within = within and fit.duality_gap_ <= tol * fit.objective_
     assert fit.stop_reason_ == ("converged" if within else "callback")
     with np.errstate(over="ignore"):
         # As exact as predictions of that size are.

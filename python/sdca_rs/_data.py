@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -34,7 +35,7 @@ def validate_X(estimator: Any, X: Any, *, reset: bool) -> Any:
 
     C-ordered arrays and CSR matrices of float32 or float64 come back as they are.
     """
-    with _naming("X"):
+    with _naming("X", "numbers in rows and columns"):
         if is_sparse(X):
             X = _safe_sparse(X)
         return validate_data(
@@ -54,29 +55,31 @@ def validate_y(y: Any, n_samples: int, *, numeric: bool) -> NDArray[Any]:
             "y: found None, expected an array: a fit requires y to be passed, but the "
             "target y is None"
         )
-    with _naming("y"):
+    with _naming("y", "class labels, or numbers, one for each row of X"):
         y = column_or_1d(y, warn=True)
         if np.iscomplexobj(y):
             raise ValueError(f"found {y.dtype} numbers. Complex data not supported")
         if numeric:
             y = np.ascontiguousarray(y, dtype=np.float64)
         assert_all_finite(y, input_name="y")
-        if len(y) != n_samples:
-            raise ValueError(
-                f"found {len(y)} entries, expected {n_samples}, one for each row of X"
-            )
+    if len(y) != n_samples:
+        raise ValueError(
+            f"y: found {len(y)} entries, expected {n_samples}, one for each row of X"
+        )
     return cast(NDArray[Any], y)
 
 
 @contextmanager
-def _naming(argument: str) -> Iterator[None]:
-    """Make sure that messages of scikit-learn, numpy and scipy name the argument."""
+def _naming(argument: str, expected: str) -> Iterator[None]:
+    """Make messages of scikit-learn, numpy and scipy name the argument."""
     try:
         yield
     except (TypeError, ValueError) as error:
         if re.search(rf"\b{argument}\b", str(error)):
             raise
-        raise type(error)(f"{argument}: {error}") from error
+        raise type(error)(
+            f"{argument}: found something else ({error}), expected {expected}"
+        ) from error
 
 
 def _safe_sparse(X: Any) -> Any:
@@ -89,10 +92,7 @@ def _safe_sparse(X: Any) -> Any:
     if X.format == "csr" and X.data.dtype in (np.float32, np.float64):
         return X
     if X.format in ("csr", "csc", "bsr"):
-        parts = tuple(np.array(part) for part in (X.data, X.indices, X.indptr))
-        copy = type(X)(parts, shape=X.shape)
-        copy.check_format(full_check=True)
-        return copy
+        return _safe_compressed(X)
     if X.format == "lil" and [*map(len, X.rows)] != [*map(len, X.data)]:
         raise ValueError(
             "found a lil matrix whose rows and data differ in length, expected as many "
@@ -119,6 +119,31 @@ def _safe_sparse(X: Any) -> Any:
     return copy
 
 
+def _safe_compressed(X: Any) -> Any:
+    """Copy a CSR, CSC or BSR matrix and check its structure by the core.
+
+    scipy's own check misses row pointers whose differences wrap around.
+    """
+    data, indices, indptr = (np.array(X.data), np.array(X.indices), np.array(X.indptr))
+    n_major, n_minor = X.shape if X.format != "csc" else X.shape[::-1]
+    if X.format == "bsr":
+        if data.ndim != 3 or 0 in data.shape[1:]:
+            raise ValueError(
+                f"X.data: found shape {data.shape}, expected blocks in three dimensions"
+            )
+        n_major, n_minor = n_major // data.shape[1], n_minor // data.shape[2]
+    else:
+        data = _flat("data", data, n_major)
+    indices, indptr = _flat("indices", indices, 0), _flat("indptr", indptr, n_major)
+    if indptr.shape != (n_major + 1,):
+        raise ValueError(
+            f"X.indptr: found shape {indptr.shape}, expected {(n_major + 1,)}"
+        )
+    if n_major and n_minor:
+        has_duplicates((np.zeros(len(data), np.float32), indices, indptr, n_minor))
+    return type(X)((data, indices, indptr), shape=X.shape)
+
+
 def as_matrix(X: Any, *, unique: bool) -> _Matrix:
     """Hand a validated ``X`` to the core without copying it.
 
@@ -140,19 +165,24 @@ def as_matrix(X: Any, *, unique: bool) -> _Matrix:
 
 def _as_tuple(X: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]:
     data, indices, indptr = (
-        _ready(_flat(name, getattr(X, name))) for name in ("data", "indices", "indptr")
+        _ready(_flat(name, getattr(X, name), X.shape[0]))
+        for name in ("data", "indices", "indptr")
     )
     if indptr.shape != (X.shape[0] + 1,):
         raise ValueError(
-            f"X.indptr: found length {len(indptr)}, expected {X.shape[0] + 1}, "
+            f"X.indptr: found shape {indptr.shape}, expected {(X.shape[0] + 1,)}, "
             "one more than rows"
         )
     return data, indices, indptr, X.shape[1]
 
 
-def _flat(name: str, array: Any) -> NDArray[Any]:
+def _flat(name: str, array: Any, rows: int) -> NDArray[Any]:
     if array.ndim != 1:
-        raise ValueError(f"X.{name}: found {array.ndim} dimensions, expected 1")
+        raise ValueError(
+            f"X.{name}: found shape {array.shape}, expected one dimension ({rows + 1},)"
+            if name == "indptr"
+            else f"X.{name}: found shape {array.shape}, expected one dimension"
+        )
     if name == "data" or array.dtype in (np.int32, np.int64):
         return cast(NDArray[Any], array)
     if array.dtype.kind not in "iu":
@@ -168,10 +198,11 @@ def as_weights(sample_weight: ArrayLike | None, n_samples: int) -> Floats | None
     """Convert sample weights to an array, and a number to equal weights."""
     if sample_weight is None:
         return None
-    with _naming("sample_weight"):
-        if np.iscomplexobj(sample_weight):
-            raise TypeError("found complex numbers, expected real ones")
-        weights = np.asarray(sample_weight, dtype=np.float64)
+    with _naming("sample_weight", "numbers"):
+        weights = np.asarray(sample_weight)
+        if weights.dtype.kind == "c":
+            raise TypeError(f"{weights.dtype}")
+        weights = weights.astype(np.float64, copy=False)
     if weights.ndim == 0:
         weights = np.full(n_samples, float(weights))
     if weights.shape != (n_samples,):
@@ -202,7 +233,7 @@ class Labels:
     targets: Floats
 
     def __init__(self, y: NDArray[Any], weights: Floats | None) -> None:
-        with _naming("y"):
+        with _naming("y", "class labels, or numbers, one for each row of X"):
             check_classification_targets(y)
         present = y if weights is None else y[weights > 0]
         self.classes = np.unique(present)
@@ -273,7 +304,7 @@ def as_number(name: str, value: Any, expected: str) -> float:
         raise TypeError(f"{name}: found {value!r}, expected {expected}") from error
     except OverflowError as error:
         raise ValueError(
-            f"{name}: found a number beyond float64, expected {expected}"
+            f"{name}: found {reprlib.repr(value)}, expected {expected}"
         ) from error
 
 
@@ -283,7 +314,9 @@ def as_count(name: str, value: Any, expected: str) -> int:
         raise TypeError(f"{name}: found {value!r}, expected {expected}")
     count = int(value.__index__())
     if not -(2**63) <= count < 2**63:
-        raise ValueError(f"{name}: found {count:.3e}, expected {expected} below 2^63")
+        raise ValueError(
+            f"{name}: found {reprlib.repr(count)}, expected {expected} below 2^63"
+        )
     return count
 
 
@@ -296,10 +329,9 @@ def as_flag(name: str, value: Any) -> bool:
 
 def regularisation(C: Any, lam: Any) -> tuple[float | None, float | None]:
     """Resolve the two ways to say how strongly to regularise: one of them is None."""
-    strength = as_number("C", C, "a finite number > 0")
     if lam is None:
-        return strength, None
-    if strength != 1.0:
+        return as_number("C", C, "a finite number > 0"), None
+    if not (isinstance(C, int | float) and C == 1.0):
         raise ValueError(
             f"C: found {C!r} together with lam={lam!r}, expected only one of the two"
         )

@@ -497,12 +497,7 @@ impl<'p, 'a, R: Rows, L: Loss> Run<'p, 'a, R, L> {
                 next_evaluation = self.next_evaluation(step).min(last);
                 self.keeper.open(next_evaluation);
                 if over && stop.is_none() {
-                    let converged = self.point.certificate.is_within(self.budget.tol);
-                    stop = Some(if converged {
-                        StopReason::Converged
-                    } else {
-                        StopReason::MaxTime
-                    });
+                    stop = Some(StopReason::MaxTime);
                 }
             }
         }
@@ -512,11 +507,12 @@ impl<'p, 'a, R: Rows, L: Loss> Run<'p, 'a, R, L> {
             dual: self.point.dual,
             certificate: self.point.certificate,
             epochs: self.history.last().map_or(0.0, |record| record.epoch),
-            stop: stop.unwrap_or(if self.point.certificate.is_within(self.budget.tol) {
-                StopReason::Converged
-            } else {
-                StopReason::MaxEpochs
-            }),
+            stop: match stop {
+                // Also a run whose time, epochs or callback ended it: it has what was asked for.
+                _ if self.point.certificate.is_within(self.budget.tol) => StopReason::Converged,
+                Some(reason) => reason,
+                None => StopReason::MaxEpochs,
+            },
             mean_q: self.mean_q,
             history: self.history,
         })
