@@ -23,10 +23,10 @@ fn numbers(n: usize, seed: u64) -> Vec<f64> {
         .collect()
 }
 
-fn columns(n: usize, n_cols: usize, seed: u64) -> Vec<i32> {
+fn columns(n: usize, n_cols: usize, seed: u64) -> Vec<u32> {
     let mut generator = Generator::new(seed);
     (0..n)
-        .map(|_| generator.below(n_cols as u64) as i32)
+        .map(|_| generator.below(n_cols as u64) as u32)
         .collect()
 }
 
@@ -38,21 +38,21 @@ fn kernels(criterion: &mut Criterion) {
         let single: Vec<f32> = x.iter().map(|&v| v as f32).collect();
         let id = |name: &str| BenchmarkId::new(name, len);
         group.bench_function(id("dense_dot/f64"), |b| {
-            b.iter(|| dense_dot(black_box(&x), &w))
+            b.iter(|| dense_dot(black_box(&x), &w));
         });
         group.bench_function(id("dense_dot/f32"), |b| {
-            b.iter(|| dense_dot(black_box(&single), &w))
+            b.iter(|| dense_dot(black_box(&single), &w));
         });
         group.bench_function(id("dense_axpy/f64"), |b| {
-            b.iter(|| dense_axpy(1e-9, black_box(&x), &mut w))
+            b.iter(|| dense_axpy(1e-9, black_box(&x), &mut w));
         });
         let indices = columns(len, 100_000, 3);
         let mut w = numbers(100_000, 4);
         let (values, indices) = (Loan::new(&x), Loan::new(&indices));
-        group.bench_function(id("sparse_dot/f64/i32"), |b| {
-            b.iter(|| sparse_dot(values, indices, black_box(&w)))
+        group.bench_function(id("sparse_dot/f64/u32"), |b| {
+            b.iter(|| sparse_dot(values, indices, black_box(&w)));
         });
-        group.bench_function(id("sparse_axpy/f64/i32"), |b| {
+        group.bench_function(id("sparse_axpy/f64/u32"), |b| {
             b.iter(|| sparse_axpy(1e-9, values, indices, black_box(&mut w)));
         });
     }
@@ -63,7 +63,7 @@ fn kernels(criterion: &mut Criterion) {
 struct Epochs<'a, R> {
     rows: &'a R,
     reals: &'a [f64],
-    epochs: usize,
+    count: usize,
 }
 
 impl<R: Rows> Visitor for Epochs<'_, R> {
@@ -90,7 +90,7 @@ impl<R: Rows> Visitor for Epochs<'_, R> {
         };
         let budget = Budget {
             tol: 0.0,
-            max_epochs: self.epochs,
+            max_epochs: self.count,
             ..Budget::default()
         };
         sdca.solve(&problem, &budget, None, &mut Unwatched)
@@ -114,7 +114,7 @@ fn epochs(criterion: &mut Criterion) {
         numbers(n_rows * per_row, 7),
         columns(n_rows * per_row, wide, 8),
     );
-    let indptr: Vec<i64> = (0..=n_rows).map(|i| (i * per_row) as i64).collect();
+    let indptr: Vec<u64> = (0..=n_rows as u64).map(|i| i * per_row as u64).collect();
     let sparse = Csr::new(
         Loan::new(&values),
         Loan::new(&indices),
@@ -131,16 +131,16 @@ fn epochs(criterion: &mut Criterion) {
         let work = || Epochs {
             rows: &dense,
             reals: &reals,
-            epochs: EPOCHS,
+            count: EPOCHS,
         };
         group.bench_function(id, |b| b.iter(|| dispatch(spec.name, None, work())));
         group.throughput(Throughput::Elements((EPOCHS * n_rows * per_row) as u64));
         let shape = format!("{n_rows}x{wide}/{per_row}");
-        let id = BenchmarkId::new(format!("csr/f64/i32/{}", spec.name), shape);
+        let id = BenchmarkId::new(format!("csr/f64/u32/{}", spec.name), shape);
         let work = || Epochs {
             rows: &sparse,
             reals: &reals,
-            epochs: EPOCHS,
+            count: EPOCHS,
         };
         group.bench_function(id, |b| b.iter(|| dispatch(spec.name, None, work())));
     }

@@ -160,6 +160,8 @@ class Problem:
     def primal(self, w: Any, b: float, lam: float) -> float:
         """``P(w, b)``."""
         values = FORMULAS[self.loss].value(self.X @ w + b, self.y, self.loss_param)
+        # An absent row counts for nothing even where its loss overflows.
+        values = np.where(self.c > 0, values, 0.0)
         return float(np.average(values, weights=self.c) + lam / 2 * (w @ w))
 
     def dual(self, a: Any, lam: float) -> float:

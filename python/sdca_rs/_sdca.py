@@ -42,7 +42,7 @@ class Sdca(CertifiedLinearModel):
         Whether to fit ``b``, exactly and without regularising it. Otherwise it is 0.
     tol : float, default=1e-4
         Stop when ``duality_gap_ <= tol * objective_``; 0 runs all epochs. On small data
-        (some 30 rows of 30 columns) a fit goes on for up to a few milliseconds, which
+        (such as 150 rows of 4 columns or 60 of 30) a fit goes on for up to a few milliseconds, which
         usually makes it exact to rounding, unless ``record_every`` or ``output`` or a
         warm start is asked for.
     max_iter : int, default=1000

@@ -610,10 +610,10 @@ impl<'p, 'a, R: Rows, L: Loss> Run<'p, 'a, R, L> {
 /// the result exact to rounding, so that it does not depend on the seed, or on whether a row is
 /// repeated or weighted. Runs that are studied (records or outputs were asked for) end when the
 /// tolerance is reached.
-const SMALL: f64 = 4096.0;
+const SMALL: f64 = 8192.0;
 
 /// See [`SMALL`].
-const SMALL_WORK: f64 = 1024.0 * SMALL;
+const SMALL_WORK: f64 = 512.0 * SMALL;
 
 /// Evaluations, beside the one at the start, that a run may have before their share of the time is
 /// looked at: one to learn how fast the gap falls, one where that says that the tolerance is reached.

@@ -1,5 +1,8 @@
 //! Laws and cross-module tests of the crate, in one binary so that they are linked once.
 
+// A helper is best read beside the one test that uses it.
+#![allow(clippy::items_after_statements)]
+
 mod loss_laws;
 mod problem_laws;
 mod runs;

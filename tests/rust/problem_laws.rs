@@ -13,6 +13,7 @@ use crate::support::Data;
 
 const N: usize = 60;
 const D: usize = 7;
+const LAMBDA: f64 = 0.05;
 
 #[derive(Clone, Copy)]
 struct Laws<'a, R> {
@@ -34,127 +35,30 @@ impl<R: Rows> Visitor for Laws<'_, R> {
         } = self;
         let targets = data.targets(L::TARGET);
         let weights = weighted.then_some(&data.weights[..]);
-        let lambda = 0.05;
-        let problem = Problem::new(
-            rows,
-            targets,
-            weights,
-            loss,
-            Regularisation::Lambda(lambda),
-            fit_intercept,
-        )
-        .expect("valid");
+        let lambda = Regularisation::Lambda(LAMBDA);
+        let problem =
+            Problem::new(rows, targets, weights, loss, lambda, fit_intercept).expect("valid");
         let mut unwatched = Unwatched;
         let mut watch = Watch::new(None, &mut unwatched);
         let mut generator = Generator::new(17);
         let mut uniform = move || generator.below(1 << 30) as f64 / (1u64 << 30) as f64;
-        let total: f64 = (0..N).map(|i| problem.weight(i)).sum();
-        let mut best_dual = f64::NEG_INFINITY;
-        let mut best_primal = f64::INFINITY;
+        let (mut best_dual, mut best_primal) = (f64::NEG_INFINITY, f64::INFINITY);
         for _ in 0..20 {
-            let dual: Vec<f64> = targets
-                .iter()
-                .map(|&y| {
-                    let (low, high) = loss.dual_range(y);
-                    let (low, high) = (low.max(-2.0), high.min(2.0));
-                    low + (high - low) * uniform()
-                })
-                .collect();
+            let inside = |y: &f64| {
+                let (low, high) = loss.dual_range(*y);
+                let (low, high) = (low.max(-2.0), high.min(2.0));
+                low + (high - low) * uniform()
+            };
+            let dual: Vec<f64> = targets.iter().map(inside).collect();
             let mut point = Point::default();
             problem
                 .evaluate(dual.iter().copied(), 1e-14, &mut point, &mut watch)
                 .expect("not interrupted");
-            let Point {
-                dual: a,
-                coef,
-                intercept: b,
-                certificate,
-                ..
-            } = &point;
-
-            // The point is feasible, and near the one it was made of.
-            let drift: f64 = (0..N).map(|i| problem.weight(i) * a[i]).sum();
-            if fit_intercept {
-                assert!(
-                    drift.abs() < 1e-12 * total,
-                    "{}: sum c a = {drift}",
-                    L::NAME
-                );
-            } else {
-                assert_eq!((a, *b), (&dual, 0.0));
-            }
-            // w = w(a), P and D by their definitions, from the dense rows.
-            let x = |i: usize, j: usize| data.dense[i * D + j];
-            for j in 0..D {
-                let w: f64 = (0..N)
-                    .map(|i| problem.weight(i) * a[i] * x(i, j))
-                    .sum::<f64>()
-                    / (lambda * total);
-                assert!(
-                    (w - coef[j]).abs() < 1e-12 * (1.0 + w.abs()),
-                    "{}: w_{j}",
-                    L::NAME
-                );
-            }
-            let penalty = 0.5 * lambda * coef.iter().map(|w| w * w).sum::<f64>();
-            let p = |i: usize| (0..D).map(|j| x(i, j) * coef[j]).sum::<f64>() + b;
-            let mean = |f: &dyn Fn(usize) -> f64| {
-                (0..N).map(|i| problem.weight(i) * f(i)).sum::<f64>() / total
-            };
-            let primal = mean(&|i| loss.value(p(i), targets[i])) + penalty;
-            let dual = mean(&|i| -loss.conjugate(a[i], targets[i])) - penalty;
-            let close = |found: f64, expected: f64| {
-                (found - expected).abs() < 1e-11 * (1.0 + expected.abs())
-            };
-            assert!(close(certificate.primal, primal), "{}: P", L::NAME);
-            assert!(close(certificate.dual, dual), "{}: D", L::NAME);
-            assert!(
-                close(
-                    problem
-                        .primal(coef, *b, &mut watch)
-                        .expect("not interrupted"),
-                    primal
-                ),
-                "{}",
-                L::NAME
-            );
-            assert_eq!(certificate.gap, certificate.primal - certificate.dual);
-            let support = (0..N)
-                .filter(|&i| problem.weight(i) > 0.0 && a[i] != 0.0)
-                .count();
-            assert_eq!(certificate.support, support);
-
-            // The gap is a mean of terms that are not negative.
-            let by_rows = mean(&|i| problem.row_gap(i, p(i), a[i]));
-            assert!(
-                (by_rows - certificate.gap).abs() < 1e-10 * (1.0 + primal),
-                "{}: {by_rows}",
-                L::NAME
-            );
-            for i in 0..N {
-                assert!(
-                    problem.row_gap(i, p(i), a[i]) > -1e-11 * (1.0 + primal),
-                    "{}: row {i}",
-                    L::NAME
-                );
-            }
-            // b minimises P.
-            if fit_intercept {
-                for h in [1e-6, 1e-3, 0.1] {
-                    for b in [b - h, b + h] {
-                        let moved = problem
-                            .primal(coef, b, &mut watch)
-                            .expect("not interrupted");
-                        assert!(
-                            moved >= certificate.primal * (1.0 - 1e-13),
-                            "{}: {b} is better",
-                            L::NAME
-                        );
-                    }
-                }
-            }
-            best_dual = best_dual.max(certificate.dual);
-            best_primal = best_primal.min(certificate.primal);
+            check_feasibility(&problem, &dual, &point);
+            check_definitions(&problem, data, &point, &mut watch);
+            check_intercept(&problem, &point, &mut watch);
+            best_dual = best_dual.max(point.certificate.dual);
+            best_primal = best_primal.min(point.certificate.primal);
         }
         // Weak duality holds for any pair.
         assert!(
@@ -162,6 +66,116 @@ impl<R: Rows> Visitor for Laws<'_, R> {
             "{}: D = {best_dual} above P = {best_primal}",
             L::NAME
         );
+    }
+}
+
+/// The point satisfies the constraint of the intercept, or is the one it was made of.
+fn check_feasibility<R: Rows, L: Loss>(problem: &Problem<'_, R, L>, dual: &[f64], point: &Point) {
+    if problem.fit_intercept() {
+        let drift: f64 = point
+            .dual
+            .iter()
+            .enumerate()
+            .map(|(i, a)| problem.weight(i) * a)
+            .sum();
+        assert!(
+            drift.abs() < 1e-12 * problem.total_weight(),
+            "{}: sum c a = {drift}",
+            L::NAME
+        );
+    } else {
+        assert_eq!((&point.dual[..], point.intercept), (dual, 0.0));
+    }
+}
+
+/// w = w(a), P, D and the gap by their definitions, from the dense rows.
+fn check_definitions<R: Rows, L: Loss>(
+    problem: &Problem<'_, R, L>,
+    data: &Data,
+    point: &Point,
+    watch: &mut Watch<'_>,
+) {
+    let Point {
+        dual: a,
+        coef,
+        intercept: b,
+        certificate,
+        ..
+    } = point;
+    let loss = problem.loss();
+    let total: f64 = (0..N).map(|i| problem.weight(i)).sum();
+    let x = |i: usize, j: usize| data.dense[i * D + j];
+    for (j, found) in coef.iter().enumerate() {
+        let w: f64 = (0..N)
+            .map(|i| problem.weight(i) * a[i] * x(i, j))
+            .sum::<f64>()
+            / (LAMBDA * total);
+        assert!(
+            (w - found).abs() < 1e-12 * (1.0 + w.abs()),
+            "{}: w_{j}",
+            L::NAME
+        );
+    }
+    let penalty = 0.5 * LAMBDA * coef.iter().map(|w| w * w).sum::<f64>();
+    let p = |i: usize| (0..D).map(|j| x(i, j) * coef[j]).sum::<f64>() + b;
+    let mean =
+        |f: &dyn Fn(usize) -> f64| (0..N).map(|i| problem.weight(i) * f(i)).sum::<f64>() / total;
+    let primal = mean(&|i| loss.value(p(i), problem.target(i))) + penalty;
+    let dual = mean(&|i| -loss.conjugate(a[i], problem.target(i))) - penalty;
+    let close =
+        |found: f64, expected: f64| (found - expected).abs() < 1e-11 * (1.0 + expected.abs());
+    assert!(close(certificate.primal, primal), "{}: P", L::NAME);
+    assert!(close(certificate.dual, dual), "{}: D", L::NAME);
+    assert!(
+        close(
+            problem.primal(coef, *b, watch).expect("not interrupted"),
+            primal
+        ),
+        "{}",
+        L::NAME
+    );
+    assert_eq!(certificate.gap, certificate.primal - certificate.dual);
+    let support = (0..N)
+        .filter(|&i| problem.weight(i) > 0.0 && a[i] != 0.0)
+        .count();
+    assert_eq!(certificate.support, support);
+
+    // The gap is a mean of terms that are not negative.
+    let by_rows = mean(&|i| problem.row_gap(i, p(i), a[i]));
+    assert!(
+        (by_rows - certificate.gap).abs() < 1e-10 * (1.0 + primal),
+        "{}: {by_rows}",
+        L::NAME
+    );
+    for (i, &a) in a.iter().enumerate() {
+        assert!(
+            problem.row_gap(i, p(i), a) > -1e-11 * (1.0 + primal),
+            "{}: row {i}",
+            L::NAME
+        );
+    }
+}
+
+/// b minimises P.
+fn check_intercept<R: Rows, L: Loss>(
+    problem: &Problem<'_, R, L>,
+    point: &Point,
+    watch: &mut Watch<'_>,
+) {
+    if !problem.fit_intercept() {
+        return;
+    }
+    for h in [1e-6, 1e-3, 0.1] {
+        for b in [point.intercept - h, point.intercept + h] {
+            let moved = problem
+                .primal(&point.coef, b, watch)
+                .expect("not interrupted");
+            assert!(
+                moved >= point.certificate.primal * (1.0 - 1e-13),
+                "{}: {b} is better",
+                L::NAME
+            );
+        }
     }
 }
 
