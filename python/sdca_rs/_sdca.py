@@ -42,9 +42,9 @@ class Sdca(CertifiedLinearModel):
         Whether to fit ``b``, exactly and without regularising it. Otherwise it is 0.
     tol : float, default=1e-4
         Stop when ``duality_gap_ <= tol * objective_``; 0 runs all epochs. On small data
-        (such as 150 rows of 4 columns or 60 of 30) a fit goes on for up to a few milliseconds, which
-        usually makes it exact to rounding, unless ``record_every`` or ``output`` or a
-        warm start is asked for.
+        (such as 150 rows of 4 columns or 60 of 30) a fit goes on for up to a few
+        milliseconds, which usually makes it exact to rounding, unless
+        ``record_every`` or ``output`` or a warm start is asked for.
     max_iter : int, default=1000
         Stop after this many epochs, each of as many steps as there are rows.
     max_time : float, default=None
