@@ -455,3 +455,25 @@ def test_sparse_and_dense_take_the_same_course(binary):
     dense = Sdca(tol=1e-8, max_iter=5000, random_state=0).fit(X, y)
     sparse = Sdca(tol=1e-8, max_iter=5000, random_state=0).fit(sp.csr_array(X), y)
     np.testing.assert_allclose(dense.objective_, sparse.objective_, rtol=1e-8)
+
+
+def test_max_time_is_shared_by_the_classes():
+    X, y = make_classification(
+        n_samples=4000, n_features=20, n_informative=8, n_classes=4, random_state=0
+    )
+    est = Sdca(max_time=0.4, max_iter=10**9, tol=1e-300, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="stopped by max_time"):
+        est.fit(X, y)
+    # Seconds of work, which the load of the machine can only make fewer epochs.
+    spent = [history["seconds"][-1] for history in est.history_]
+    assert set(est.stop_reason_) == {"max_time"}
+    assert max(spent) < 0.3
+
+
+def test_a_failed_fit_leaves_the_fitted_model(binary):
+    X, y = binary
+    est = Sdca(tol=1e-2, random_state=0).fit(X, y)
+    before = dict(vars(est))
+    with pytest.raises(ValueError, match="one class"):
+        est.fit(X[:, :3], np.ones(len(y)))
+    assert vars(est) == before

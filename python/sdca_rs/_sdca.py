@@ -104,7 +104,8 @@ class Sdca(CertifiedLinearModel):
     n_iter_ : int
         Epochs done, of the class that took most.
     stop_reason_ : str or ndarray
-        "converged", "max_iter", "max_time" or "callback".
+        "converged" (also for a perfect fit, whose objective and gap are 0 up to
+        rounding), "max_iter", "max_time" or "callback".
     history_ : dict of ndarray, or a list of such dicts
         All evaluations: epoch, seconds (of work, evaluations left out), primal, dual,
         gap, and support (number of dual values other than zero).

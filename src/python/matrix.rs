@@ -39,15 +39,15 @@ pub(super) trait RowsVisitor {
 impl Matrix<'_> {
     /// Finds the type of the rows and hands them to `visitor`: the one place where storage becomes
     /// a type.
-    pub(super) fn visit<V: RowsVisitor>(&self, visitor: V) -> PyResult<V::Out> {
+    pub(super) fn visit<V: RowsVisitor>(&self, py: Python<'_>, visitor: V) -> PyResult<V::Out> {
         Ok(match self {
             Self::Dense64(x) => visitor.visit(&dense(x)?)?,
             Self::Dense32(x) => visitor.visit(&dense(x)?)?,
-            Self::Csr(values, indices, indptr, n_cols) => match (values, indices) {
-                (Values::F64(v), Indices::I32(j)) => visitor.visit(&csr(v, j, indptr, *n_cols)?)?,
-                (Values::F64(v), Indices::I64(j)) => visitor.visit(&csr(v, j, indptr, *n_cols)?)?,
-                (Values::F32(v), Indices::I32(j)) => visitor.visit(&csr(v, j, indptr, *n_cols)?)?,
-                (Values::F32(v), Indices::I64(j)) => visitor.visit(&csr(v, j, indptr, *n_cols)?)?,
+            Self::Csr(values, indices, p, n) => match (values, indices) {
+                (Values::F64(v), Indices::I32(j)) => visitor.visit(&csr(py, v, j, p, *n)?)?,
+                (Values::F64(v), Indices::I64(j)) => visitor.visit(&csr(py, v, j, p, *n)?)?,
+                (Values::F32(v), Indices::I32(j)) => visitor.visit(&csr(py, v, j, p, *n)?)?,
+                (Values::F32(v), Indices::I64(j)) => visitor.visit(&csr(py, v, j, p, *n)?)?,
             },
         })
     }
@@ -59,10 +59,10 @@ impl Matrix<'_> {
         }
         Ok(match self {
             Self::Dense64(_) | Self::Dense32(_) => false,
-            Self::Csr(Values::F64(v), Indices::I32(j), p, n) => check(py, &csr(v, j, p, *n)?)?,
-            Self::Csr(Values::F64(v), Indices::I64(j), p, n) => check(py, &csr(v, j, p, *n)?)?,
-            Self::Csr(Values::F32(v), Indices::I32(j), p, n) => check(py, &csr(v, j, p, *n)?)?,
-            Self::Csr(Values::F32(v), Indices::I64(j), p, n) => check(py, &csr(v, j, p, *n)?)?,
+            Self::Csr(Values::F64(v), Indices::I32(j), p, n) => check(py, &csr(py, v, j, p, *n)?)?,
+            Self::Csr(Values::F64(v), Indices::I64(j), p, n) => check(py, &csr(py, v, j, p, *n)?)?,
+            Self::Csr(Values::F32(v), Indices::I32(j), p, n) => check(py, &csr(py, v, j, p, *n)?)?,
+            Self::Csr(Values::F32(v), Indices::I64(j), p, n) => check(py, &csr(py, v, j, p, *n)?)?,
         })
     }
 }
@@ -78,7 +78,9 @@ fn dense<'a, F: Real + Element>(x: &'a PyReadonlyArray2<'_, F>) -> Result<Dense<
     Dense::new(x.as_array())
 }
 
+/// The check of all indices takes time: the interpreter is released around it too.
 fn csr<'a, F, I>(
+    py: Python<'_>,
     values: &'a PyReadonlyArray1<'_, F>,
     indices: &'a PyReadonlyArray1<'_, I>,
     indptr: &Indices<'_>,
@@ -90,8 +92,14 @@ where
 {
     let (values, indices) = (loan("X.data", values)?, loan("X.indices", indices)?);
     match indptr {
-        Indices::I32(p) => Csr::new(values, indices, loan("X.indptr", p)?, n_cols),
-        Indices::I64(p) => Csr::new(values, indices, loan("X.indptr", p)?, n_cols),
+        Indices::I32(p) => {
+            let indptr = loan("X.indptr", p)?;
+            py.detach(|| Csr::new(values, indices, indptr, n_cols))
+        }
+        Indices::I64(p) => {
+            let indptr = loan("X.indptr", p)?;
+            py.detach(|| Csr::new(values, indices, indptr, n_cols))
+        }
     }
 }
 

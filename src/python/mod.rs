@@ -113,7 +113,7 @@ fn run<J: Job>(
     impl<J: Job> loss::Visitor for WithRows<'_, '_, J> {
         type Out = PyResult<J::Out>;
         fn visit<L: Loss>(self, loss: L) -> Self::Out {
-            self.1.visit(WithLoss(self.0, loss, self.2))
+            self.1.visit(self.0, WithLoss(self.0, loss, self.2))
         }
     }
     loss::dispatch(loss, loss_param, WithRows(py, x, job))?
@@ -459,12 +459,10 @@ fn decision_function<'py>(
     }
     let outside = Outside::default();
     let coefs = coef.as_slice()?;
-    let values = X.visit(Predict(
+    let values = X.visit(
         py,
-        coefs,
-        slice("intercept", &intercept)?,
-        &outside,
-    ));
+        Predict(py, coefs, slice("intercept", &intercept)?, &outside),
+    );
     outside.check()?;
     let (n_rows, values) = values?;
     PyArray1::from_vec(py, values).reshape([n_rows, intercept.len()?])
