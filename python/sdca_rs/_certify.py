@@ -196,26 +196,12 @@ def certify(
         ),
         "fit_intercept": reference.fit_intercept,
     }
-    primal = np.array(
-        [
-            _core.objective(matrix, t, coef=w, intercept=float(b), **setting)
-            for t, w, b in zip(targets, coefs, intercepts, strict=True)
-        ]
-    )
-    dual = np.full(len(targets), -np.inf)
-    duals = getattr(estimator, "dual_coef_", None)
-    same = isinstance(estimator, CertifiedLinearModel) and (
-        _objective_of(estimator, total) == known
-    )
-    if same and duals is not None:
-        duals = np.ascontiguousarray(np.atleast_2d(duals))
-        if duals.shape == (len(targets), X.shape[0]):
-            dual = np.array(
-                [
-                    _core.dual_objective(matrix, t, dual=a, **setting)
-                    for t, a in zip(targets, duals, strict=True)
-                ]
-            )
+    duals = _own_duals(estimator, known, total, (len(targets), X.shape[0]))
+    values = [
+        _core.objectives(matrix, t, coef=w, intercept=float(b), dual=a, **setting)
+        for t, w, b, a in zip(targets, coefs, intercepts, duals, strict=True)
+    ]
+    primal, dual = np.array(values).T
     if not np.isfinite(dual).all():
         # No dual point for this objective, or one that these targets make infeasible.
         reference.set_params(class_weight=None).fit(X, y, sample_weight=weights)
@@ -238,6 +224,21 @@ def _objective_of(estimator: Any, total_weight: float) -> dict[str, Any]:
     known["fit_intercept"] = estimator.fit_intercept
     known["class_weight"] = getattr(estimator, "class_weight", None)
     return known
+
+
+def _own_duals(
+    estimator: Any, known: dict[str, Any], total: float, shape: tuple[int, int]
+) -> list[Floats] | list[None]:
+    """Return the dual points of one of our estimators, if they are of this problem."""
+    duals = getattr(estimator, "dual_coef_", None)
+    if (
+        isinstance(estimator, CertifiedLinearModel)
+        and duals is not None
+        and np.atleast_2d(duals).shape == shape
+        and _objective_of(estimator, total) == known
+    ):
+        return list(np.ascontiguousarray(np.atleast_2d(duals)))
+    return [None] * shape[0]
 
 
 def _one_vs_rest(labels: Labels) -> list[Floats]:

@@ -8,11 +8,10 @@ __all__ = [
     "Fit",
     "Progress",
     "decision_function",
-    "dual_objective",
     "fit",
     "has_duplicates",
     "losses",
-    "objective",
+    "objectives",
 ]
 
 # A C-contiguous array, or (data, indices, indptr, n_cols) of a CSR matrix.
@@ -101,7 +100,7 @@ def fit(
     start: NDArray[np.float64] | None,
     report: Callable[[Progress], object] | None,
 ) -> list[Fit]: ...
-def objective(
+def objectives(
     X: _Matrix,
     y: NDArray[np.float64],
     *,
@@ -113,19 +112,8 @@ def objective(
     fit_intercept: bool,
     coef: NDArray[np.float64],
     intercept: float,
-) -> float: ...
-def dual_objective(
-    X: _Matrix,
-    y: NDArray[np.float64],
-    *,
-    sample_weight: NDArray[np.float64] | None,
-    loss: str,
-    loss_param: float | None,
-    C: float | None,
-    lam: float | None,
-    fit_intercept: bool,
-    dual: NDArray[np.float64],
-) -> float: ...
+    dual: NDArray[np.float64] | None,
+) -> tuple[float, float]: ...
 def decision_function(
     X: _Matrix, coef: NDArray[np.float64], intercept: NDArray[np.float64]
 ) -> NDArray[np.float64]: ...

@@ -51,7 +51,7 @@ mod _core {
     #[pymodule_export]
     use super::watcher::PyProgress;
     #[pymodule_export]
-    use super::{PyFit, decision_function, dual_objective, fit, has_duplicates, losses, objective};
+    use super::{PyFit, decision_function, fit, has_duplicates, losses, objectives};
 }
 
 /// All losses: dicts of name, formula, target, link and, if there is one, the shape parameter.
@@ -313,10 +313,13 @@ impl<S: Solver> Job for FitJob<'_, S> {
     }
 }
 
-/// The primal objective of any linear model.
+/// What a linear model and a dual point prove: `P` of the one and `D` of the other, which is made
+/// feasible first if there is an intercept. Without a dual point, `D` is -inf.
 #[pyfunction]
-#[pyo3(signature = (X, y, *, sample_weight, loss, loss_param, C, lam, fit_intercept, coef, intercept))]
-fn objective<'py>(
+#[pyo3(signature = (
+    X, y, *, sample_weight, loss, loss_param, C, lam, fit_intercept, coef, intercept, dual
+))]
+fn objectives<'py>(
     py: Python<'py>,
     X: Matrix<'py>,
     y: PyReadonlyArray1<'py, f64>,
@@ -328,111 +331,66 @@ fn objective<'py>(
     fit_intercept: bool,
     coef: PyReadonlyArray1<'py, f64>,
     intercept: f64,
-) -> PyResult<f64> {
-    struct Primal<'a> {
-        setting: Setting<'a>,
-        y: &'a [f64],
-        coef: &'a [f64],
-        intercept: f64,
-        outside: &'a Outside,
-    }
-    impl Job for Primal<'_> {
-        type Out = f64;
-        fn run<R: Rows, L: Loss>(self, rows: &R, loss: L) -> Result<f64, Error> {
-            if self.coef.len() != rows.n_cols() {
-                let (found, expected) = (self.coef.len(), rows.n_cols());
-                return Err(Error::Length {
-                    name: "coef",
-                    found,
-                    expected,
-                    why: "one for each column of X",
-                });
-            }
-            let mut watcher = Watcher::silent(self.outside);
-            let mut watch = Watch::new(None, &mut watcher);
-            self.setting
-                .problem(rows, self.y, loss)?
-                .primal(self.coef, self.intercept, &mut watch)
-        }
-    }
+    dual: Option<PyReadonlyArray1<'py, f64>>,
+) -> PyResult<(f64, f64)> {
     let outside = Outside::default();
-    let setting = Setting::new(sample_weight.as_ref(), C, lam, fit_intercept)?;
-    let (y, coef) = (slice("y", &y)?, slice("coef", &coef)?);
-    let primal = run(
-        py,
-        &X,
-        loss,
-        loss_param,
-        Primal {
-            setting,
-            y,
-            coef,
-            intercept,
-            outside: &outside,
-        },
-    );
+    let job = ObjectivesJob {
+        setting: Setting::new(sample_weight.as_ref(), C, lam, fit_intercept)?,
+        y: slice("y", &y)?,
+        coef: slice("coef", &coef)?,
+        intercept,
+        dual: dual.as_ref().map(|a| slice("dual", a)).transpose()?,
+        outside: &outside,
+    };
+    let values = run(py, &X, loss, loss_param, job);
     outside.check()?;
-    primal
+    values
 }
 
-/// The dual objective of a dual point, made feasible first if there is an intercept.
-#[pyfunction]
-#[pyo3(signature = (X, y, *, sample_weight, loss, loss_param, C, lam, fit_intercept, dual))]
-fn dual_objective<'py>(
-    py: Python<'py>,
-    X: Matrix<'py>,
-    y: PyReadonlyArray1<'py, f64>,
-    sample_weight: Option<PyReadonlyArray1<'py, f64>>,
-    loss: &str,
-    loss_param: Option<f64>,
-    C: Option<f64>,
-    lam: Option<f64>,
-    fit_intercept: bool,
-    dual: PyReadonlyArray1<'py, f64>,
-) -> PyResult<f64> {
-    struct Dual<'a> {
-        setting: Setting<'a>,
-        y: &'a [f64],
-        a: &'a [f64],
-        outside: &'a Outside,
-    }
-    impl Job for Dual<'_> {
-        type Out = f64;
-        fn run<R: Rows, L: Loss>(self, rows: &R, loss: L) -> Result<f64, Error> {
-            if self.a.len() != rows.n_rows() {
-                let (found, expected) = (self.a.len(), rows.n_rows());
-                return Err(Error::Length {
-                    name: "dual",
+struct ObjectivesJob<'a> {
+    setting: Setting<'a>,
+    y: &'a [f64],
+    coef: &'a [f64],
+    intercept: f64,
+    dual: Option<&'a [f64]>,
+    outside: &'a Outside,
+}
+
+impl Job for ObjectivesJob<'_> {
+    type Out = (f64, f64);
+
+    fn run<R: Rows, L: Loss>(self, rows: &R, loss: L) -> Result<(f64, f64), Error> {
+        let length = |name, found, expected, why| {
+            if found == expected {
+                Ok(())
+            } else {
+                Err(Error::Length {
+                    name,
                     found,
                     expected,
-                    why: "one for each row of X",
-                });
+                    why,
+                })
             }
-            let mut watcher = Watcher::silent(self.outside);
-            let mut watch = Watch::new(None, &mut watcher);
-            let problem = self.setting.problem(rows, self.y, loss)?;
-            let mut point = Point::default();
-            problem.evaluate(self.a.iter().copied(), 1e-2, &mut point, &mut watch)?;
-            Ok(point.certificate.dual)
-        }
+        };
+        length(
+            "coef",
+            self.coef.len(),
+            rows.n_cols(),
+            "one for each column of X",
+        )?;
+        let mut watcher = Watcher::silent(self.outside);
+        let mut watch = Watch::new(None, &mut watcher);
+        let problem = self.setting.problem(rows, self.y, loss)?;
+        let primal = problem.primal(self.coef, self.intercept, &mut watch)?;
+        let Some(dual) = self.dual else {
+            return Ok((primal, f64::NEG_INFINITY));
+        };
+        length("dual", dual.len(), rows.n_rows(), "one for each row of X")?;
+        let mut point = Point::default();
+        // The intercept that goes with the dual point is of no interest: any precision will do.
+        problem.evaluate(dual.iter().copied(), 1e-2, &mut point, &mut watch)?;
+        Ok((primal, point.certificate.dual))
     }
-    let outside = Outside::default();
-    let setting = Setting::new(sample_weight.as_ref(), C, lam, fit_intercept)?;
-    let (y, a) = (slice("y", &y)?, slice("dual", &dual)?);
-    let value = run(
-        py,
-        &X,
-        loss,
-        loss_param,
-        Dual {
-            setting,
-            y,
-            a,
-            outside: &outside,
-        },
-    );
-    outside.check()?;
-    value
 }
 
 /// `x_i . w_k + b_k` for each row of X and each model, a row of `coef` being a model.
