@@ -241,6 +241,18 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         self.loss.value(p, y) + self.loss.conjugate(a, y) + a * p
     }
 
+    /// The values of a dual point, each brought into the domain of the loss: rounding, as in a mean
+    /// of values at a limit, can leave it.
+    pub fn feasible<'d>(
+        &'d self,
+        dual: impl IntoIterator<Item = f64> + 'd,
+    ) -> impl Iterator<Item = f64> + 'd {
+        dual.into_iter().enumerate().map(|(i, a)| {
+            let (low, high) = self.loss.dual_range(self.targets[i]);
+            a.max(low).min(high)
+        })
+    }
+
     /// The model that a dual point defines and what the two prove, computed from scratch.
     ///
     /// The dual values must lie in the domain of the loss. With an intercept they are first made
@@ -253,19 +265,104 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         point: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
-        let Point {
-            dual: a,
-            coef,
-            intercept: b,
-            predictions,
-            certificate,
-        } = point;
+        let mut coef = std::mem::take(&mut point.coef);
+        self.take_dual(dual, &mut point.dual);
+        self.coef_of(&point.dual, &mut coef, watch)?;
+        point.coef = coef;
+        let primal = self.settle(precision, point, watch)?;
+        let (dual, support) = self.dual(&point.dual, &point.coef, watch)?;
+        point.certificate = Certificate {
+            primal,
+            dual,
+            gap: primal - dual,
+            support,
+        };
+        Ok(())
+    }
+
+    /// What a model and a dual point prove that do not belong together, computed from scratch.
+    ///
+    /// As [`Self::evaluate`], but for the coefficients, which are given; the intercept is the best
+    /// one for them.
+    pub fn evaluate_pair(
+        &self,
+        coef: impl IntoIterator<Item = f64>,
+        dual: impl IntoIterator<Item = f64>,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        point.coef.clear();
+        point.coef.extend(coef);
+        let primal = self.settle(precision, point, watch)?;
+        self.take_dual(dual, &mut point.dual);
+        let mut of_dual = Vec::new();
+        self.coef_of(&point.dual, &mut of_dual, watch)?;
+        let (dual, support) = self.dual(&point.dual, &of_dual, watch)?;
+        point.certificate = Certificate {
+            primal,
+            dual,
+            gap: primal - dual,
+            support,
+        };
+        Ok(())
+    }
+
+    /// As [`Self::evaluate_pair`], but for the dual point, which is the better of `dual` and of
+    /// `a_i = -phi'(x_i.w + b)`. Near the optimum of a differentiable loss the latter is the better
+    /// one, whatever has led there.
+    pub fn evaluate_model(
+        &self,
+        coef: impl IntoIterator<Item = f64>,
+        dual: impl IntoIterator<Item = f64>,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        self.evaluate_pair(coef, dual, precision, point, watch)?;
+        let slopes = point.predictions.iter().enumerate().map(|(i, p)| {
+            if self.weight(i) > 0.0 {
+                -self.loss.slope(p + point.intercept, self.targets[i])
+            } else {
+                0.0
+            }
+        });
+        let (mut other, mut of_dual) = (Vec::new(), Vec::new());
+        self.take_dual(slopes, &mut other);
+        self.coef_of(&other, &mut of_dual, watch)?;
+        let (dual, support) = self.dual(&other, &of_dual, watch)?;
+        let certificate = &mut point.certificate;
+        if dual > certificate.dual {
+            certificate.dual = dual;
+            certificate.gap = certificate.primal - dual;
+            certificate.support = support;
+            point.dual = other;
+        }
+        Ok(())
+    }
+
+    /// Copies a dual point, and makes it feasible if there is an intercept.
+    fn take_dual(&self, dual: impl IntoIterator<Item = f64>, a: &mut Vec<f64>) {
         a.clear();
         a.extend(dual);
         if self.fit_intercept {
             intercept::balance(a, |i| self.weight(i));
         }
-        self.coef_of(a, coef, watch)?;
+    }
+
+    /// Predictions and intercept for the coefficients of `point`; returns `P`.
+    fn settle(
+        &self,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<f64, Error> {
+        let Point {
+            coef,
+            intercept: b,
+            predictions,
+            ..
+        } = point;
         predictions.clear();
         predictions.resize(self.rows.n_rows(), 0.0);
         if coef.iter().any(|&w| w != 0.0) {
@@ -281,29 +378,36 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         } else {
             0.0
         };
-        let (mut losses, mut conjugates, mut support) = (0.0, 0.0, 0);
+        let mut losses = 0.0;
         for block in self.blocks() {
-            let (mut block_losses, mut block_conjugates) = (0.0, 0.0);
+            losses += block
+                .map(|i| {
+                    let value = self.loss.value(predictions[i] + *b, self.targets[i]);
+                    weigh(self.weight(i), value)
+                })
+                .sum::<f64>();
+            watch.beat()?;
+        }
+        Ok(losses / self.total_weight + self.penalty(coef))
+    }
+
+    /// `D(a)` for `coef = w(a)`, and the number of dual values other than zero.
+    fn dual(&self, a: &[f64], coef: &[f64], watch: &mut Watch<'_>) -> Result<(f64, usize), Error> {
+        let (mut conjugates, mut support) = (0.0, 0);
+        for block in self.blocks() {
+            let mut block_conjugates = 0.0;
             for i in block {
-                let (c, y) = (self.weight(i), self.targets[i]);
-                block_losses += weigh(c, self.loss.value(predictions[i] + *b, y));
-                block_conjugates += weigh(c, self.loss.conjugate(a[i], y));
+                let c = self.weight(i);
+                block_conjugates += weigh(c, self.loss.conjugate(a[i], self.targets[i]));
                 support += usize::from(c > 0.0 && a[i] != 0.0);
             }
-            losses += block_losses;
             conjugates += block_conjugates;
             watch.beat()?;
         }
-        let penalty = self.penalty(coef);
-        let primal = losses / self.total_weight + penalty;
-        let dual = -conjugates / self.total_weight - penalty;
-        *certificate = Certificate {
-            primal,
-            dual,
-            gap: primal - dual,
+        Ok((
+            -conjugates / self.total_weight - self.penalty(coef),
             support,
-        };
-        Ok(())
+        ))
     }
 
     /// Whether `P` and the gap are 0 up to what the rounding of predictions does to `P`, so that no

@@ -3,6 +3,8 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use cpu_time::{ProcessTime, ThreadTime};
+
 use crate::error::Error;
 
 /// How close a run shall come to the optimum, and what it may cost.
@@ -113,6 +115,9 @@ pub struct Record {
     pub epoch: f64,
     /// Seconds of pure work since the start, without the time spent on evaluations.
     pub seconds: f64,
+    /// The same in seconds of processor time: of this thread or, while work is shared by several, of
+    /// the whole process.
+    pub cpu_seconds: f64,
     /// What the point that would be returned now proves.
     pub certificate: Certificate,
 }
@@ -161,7 +166,28 @@ pub struct Watch<'m> {
     started: Instant,
     looked: Instant,
     evaluating: Duration,
+    cpu: CpuClock,
+    cpu_started: Duration,
+    cpu_evaluating: Duration,
     deadline: Option<Instant>,
+}
+
+/// Whose processor time is counted.
+#[derive(Debug, Clone, Copy)]
+enum CpuClock {
+    Thread,
+    Process,
+}
+
+impl CpuClock {
+    fn now(self) -> Duration {
+        let now = match self {
+            Self::Thread => ThreadTime::try_now().map(|time| time.as_duration()),
+            Self::Process => ProcessTime::try_now().map(|time| time.as_duration()),
+        };
+        // Systems without such a clock report no processor time.
+        now.unwrap_or_default()
+    }
 }
 
 impl<'m> Watch<'m> {
@@ -173,6 +199,9 @@ impl<'m> Watch<'m> {
             started,
             looked: started,
             evaluating: Duration::ZERO,
+            cpu: CpuClock::Thread,
+            cpu_started: CpuClock::Thread.now(),
+            cpu_evaluating: Duration::ZERO,
             // A time limit beyond what the clock can count is no limit.
             deadline: max_time.and_then(|limit| started.checked_add(limit)),
         }
@@ -200,9 +229,10 @@ impl<'m> Watch<'m> {
 
     /// Does work whose time is not counted in [`Record::seconds`].
     pub fn evaluate<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
-        let begun = Instant::now();
+        let (begun, cpu_begun) = (Instant::now(), self.cpu.now());
         let result = work(self);
         self.evaluating += begun.elapsed();
+        self.cpu_evaluating += self.cpu.now().saturating_sub(cpu_begun);
         result
     }
 
@@ -212,6 +242,19 @@ impl<'m> Watch<'m> {
             .elapsed()
             .saturating_sub(self.evaluating)
             .as_secs_f64()
+    }
+
+    /// Counts the processor time of all threads from now on: for work that threads share.
+    pub fn count_all_threads(&mut self) {
+        let spent = self.cpu.now().saturating_sub(self.cpu_started);
+        self.cpu = CpuClock::Process;
+        self.cpu_started = self.cpu.now().saturating_sub(spent);
+    }
+
+    /// Seconds of processor time of pure work so far.
+    pub fn cpu_seconds(&self) -> f64 {
+        let spent = self.cpu.now().saturating_sub(self.cpu_started);
+        spent.saturating_sub(self.cpu_evaluating).as_secs_f64()
     }
 
     /// Shows the monitor a record.
@@ -227,12 +270,14 @@ pub struct Fit {
     pub coef: Vec<f64>,
     /// `b`, 0 if none was asked for.
     pub intercept: f64,
-    /// `a`: feasible, and `w = w(a)`.
+    /// `a`: feasible. Where a solver works in the dual, `w = w(a)`.
     pub dual: Vec<f64>,
     /// Recomputed from all rows for exactly this `w`, `b` and `a`.
     pub certificate: Certificate,
     /// Epochs done, the last one perhaps in part.
     pub epochs: f64,
+    /// Steps done: as many as rows visited, or batches of rows.
+    pub steps: u64,
     /// Why the run ended.
     pub stop: StopReason,
     /// The mean of `q_i = c_i |x_i|^2 / (lambda W)`: how hard the problem is for coordinate steps.

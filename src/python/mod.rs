@@ -285,7 +285,12 @@ impl<S: Solver> Job for FitJob<'_, S> {
         let in_caller = n_problems == 1 || self.n_threads <= 1;
         let solve = |class: usize, targets: &[f64], max_time: Option<Duration>| {
             let problem = self.setting.problem(rows, targets, loss)?;
-            let start = self.starts.map(|all| &all[class * n_rows..][..n_rows]);
+            let start = self.starts.map(|all| crate::solver::Start {
+                dual: &all[class * n_rows..][..n_rows],
+                coef: &[],
+                intercept: 0.0,
+                steps: 0,
+            });
             let mut watcher = Watcher {
                 outside: self.outside,
                 report: self.report,

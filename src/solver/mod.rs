@@ -1,6 +1,8 @@
 //! The algorithms. Each is generic over rows and loss, takes the same arguments, and returns a
 //! [`Fit`] whose certificate is recomputed from scratch.
 
+mod course;
+mod frame;
 mod output;
 mod sdca;
 
@@ -13,14 +15,72 @@ use crate::problem::Problem;
 use crate::rows::Rows;
 use crate::run::{Budget, Fit, Monitor};
 
+/// Where an earlier run ended, for a run that goes on from there. Rows, and classes, must be the
+/// same; targets, loss and regularisation may differ. Each solver takes the part that it needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Start<'a> {
+    /// See [`Fit::dual`].
+    pub dual: &'a [f64],
+    /// See [`Fit::coef`].
+    pub coef: &'a [f64],
+    /// See [`Fit::intercept`].
+    pub intercept: f64,
+    /// See [`Fit::steps`].
+    pub steps: u64,
+}
+
+impl<'a> From<&'a Fit> for Start<'a> {
+    fn from(fit: &'a Fit) -> Self {
+        Self {
+            dual: &fit.dual,
+            coef: &fit.coef,
+            intercept: fit.intercept,
+            steps: fit.steps,
+        }
+    }
+}
+
+impl Start<'_> {
+    /// The dual values, brought into the domain of the problem.
+    fn dual_for<R: Rows, L: Loss>(&self, problem: &Problem<'_, R, L>) -> Result<Vec<f64>, Error> {
+        check_length("dual start", self.dual, problem.rows().n_rows())?;
+        let finite = self.dual.iter().enumerate().map(|(i, &a)| {
+            if a.is_finite() && problem.weight(i) > 0.0 {
+                a
+            } else {
+                0.0
+            }
+        });
+        Ok(problem.feasible(finite).collect())
+    }
+
+    /// The coefficients.
+    fn coef_for<R: Rows, L: Loss>(&self, problem: &Problem<'_, R, L>) -> Result<&[f64], Error> {
+        check_length("coef start", self.coef, problem.rows().n_cols())?;
+        Ok(self.coef)
+    }
+}
+
+fn check_length(name: &'static str, found: &[f64], expected: usize) -> Result<(), Error> {
+    if found.len() == expected {
+        return Ok(());
+    }
+    Err(Error::Length {
+        name,
+        found: found.len(),
+        expected,
+        why: "as many as X has now",
+    })
+}
+
 /// An algorithm that minimises a [`Problem`].
 pub trait Solver: Sync {
-    /// Runs until the budget is used up, from the dual point `start` if there is one (else from 0).
+    /// Runs until the budget is used up, from `start` if there is one (else from 0).
     fn solve<R: Rows, L: Loss>(
         &self,
         problem: &Problem<'_, R, L>,
         budget: &Budget,
-        start: Option<&[f64]>,
+        start: Option<Start<'_>>,
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error>;
 }

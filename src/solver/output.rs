@@ -1,6 +1,7 @@
-//! Which dual point a run returns: the last one, an average, or one drawn at random.
+//! Which of its iterates a run returns: the last one, an average, or one drawn at random.
 //!
-//! The theorems for Lipschitz losses speak of the mean of the iterates before the steps
+//! An iterate is a list of numbers: the dual point of a dual solver, or a model. The theorems for
+//! Lipschitz losses speak of the mean of the iterates before the steps
 //! `T0+1 ..= T`, or of one of them drawn uniformly, with `T0` a fraction of `T`. A run that stops
 //! when it is good enough does not know `T`, so its steps are cut into consecutive [`Piece`]s of
 //! slowly growing length, each of which keeps the sum of its iterates (or one of them, drawn
@@ -14,7 +15,7 @@ use crate::error::Error;
 use crate::order::Generator;
 use crate::run::parameter;
 
-/// The dual point that a run returns.
+/// The iterate that a run returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Output {
     /// The last one: the best choice in practice.
@@ -39,6 +40,18 @@ impl Output {
                 "one of last, average, random",
             )),
         }
+    }
+
+    /// Checks `T0` as a fraction of the run.
+    pub(crate) fn check(self, average_from: f64) -> Result<(), Error> {
+        if (0.0..1.0).contains(&average_from) {
+            return Ok(());
+        }
+        Err(parameter(
+            "average_from",
+            average_from,
+            "a number in [0, 1)",
+        ))
     }
 }
 
@@ -67,9 +80,16 @@ struct Piece {
     kept: Vec<f64>,
 }
 
+/// Adds up the iterates of a run, by whatever is the cheapest way for its solver.
+pub(crate) trait Tally {
+    /// The sum of the iterates before the steps since the last call, if there have been `step` steps
+    /// and the iterate is now `values`.
+    fn take(&mut self, step: u64, values: impl Iterator<Item = f64>) -> Vec<f64>;
+}
+
 /// What has to be remembered of a run for its output. Steps are counted from 0.
-pub(crate) struct Keeper {
-    kind: Kind,
+pub(crate) struct Keeper<T> {
+    kind: Kind<T>,
     /// `T0 / T`.
     fraction: f64,
     /// `T0` of a run that uses all its epochs.
@@ -82,18 +102,41 @@ pub(crate) struct Keeper {
     to: u64,
 }
 
-enum Kind {
+enum Kind<T> {
     Last,
-    Average(Sums),
+    Average(T),
     Random(Draw),
 }
 
-/// The sum over the open piece, brought up to date row by row.
+/// The sum of the iterates of a solver that changes one value at a time, brought up to date value by
+/// value.
 pub(crate) struct Sums {
     /// What the values that a row has given up, and held on to since, add up to.
     sum: Vec<f64>,
     /// The step up to which `sum` counts the row.
     since: Vec<u64>,
+}
+
+impl Sums {
+    /// For iterates of `len` values.
+    pub(crate) fn new(len: usize) -> Self {
+        Self {
+            sum: vec![0.0; len],
+            since: vec![0; len],
+        }
+    }
+}
+
+impl Tally for Sums {
+    fn take(&mut self, step: u64, values: impl Iterator<Item = f64>) -> Vec<f64> {
+        let Self { sum, since } = self;
+        for ((sum, since), value) in sum.iter_mut().zip(since.iter_mut()).zip(values) {
+            *sum += value * (step - *since) as f64;
+            *since = step;
+        }
+        let len = sum.len();
+        std::mem::replace(sum, vec![0.0; len])
+    }
 }
 
 impl Trace for Sums {
@@ -112,22 +155,20 @@ struct Draw {
     kept: Option<Vec<f64>>,
 }
 
-impl Keeper {
-    /// For a run of at most `max_epochs` epochs of `epoch` steps over `n_rows` rows.
+impl<T: Tally> Keeper<T> {
+    /// For a run of at most `max_epochs` epochs of `epoch` steps, whose iterates `tally` adds up if
+    /// that is needed.
     pub(crate) fn new(
         output: Output,
         fraction: f64,
-        n_rows: usize,
         epoch: u64,
         max_epochs: usize,
         seed: u64,
+        tally: impl FnOnce() -> T,
     ) -> Self {
         let kind = match output {
             Output::Last => Kind::Last,
-            Output::Average => Kind::Average(Sums {
-                sum: vec![0.0; n_rows],
-                since: vec![0; n_rows],
-            }),
+            Output::Average => Kind::Average(tally()),
             // Its own stream of random numbers: what is returned must not change the run.
             Output::Random => Kind::Random(Draw {
                 generator: Generator::new(!seed),
@@ -176,16 +217,16 @@ impl Keeper {
         }
     }
 
-    /// The trace of the steps of an average, if that is what is kept.
-    pub(crate) fn sums(&mut self) -> Option<&mut Sums> {
-        if let Kind::Average(sums) = &mut self.kind {
-            Some(sums)
+    /// The tally of an average, if that is what is kept.
+    pub(crate) fn tally(&mut self) -> Option<&mut T> {
+        if let Kind::Average(tally) = &mut self.kind {
+            Some(tally)
         } else {
             None
         }
     }
 
-    /// Does what is due after `step` steps, when the rows have the values `values`.
+    /// Does what is due after `step` steps, when the iterate is `values`.
     pub(crate) fn attend(
         &mut self,
         step: u64,
@@ -211,14 +252,7 @@ impl Keeper {
         }
         let kept = match &mut self.kind {
             Kind::Last => return,
-            Kind::Average(Sums { sum, since }) => {
-                for ((sum, since), value) in sum.iter_mut().zip(since.iter_mut()).zip(values) {
-                    *sum += value * (step - *since) as f64;
-                    *since = step;
-                }
-                let n_rows = sum.len();
-                std::mem::replace(sum, vec![0.0; n_rows])
-            }
+            Kind::Average(tally) => tally.take(step, values),
             // Only a run cut short by its time limit ends a piece before the chosen step.
             Kind::Random(draw) => draw.kept.take().unwrap_or_else(|| values.collect()),
         };
@@ -281,7 +315,7 @@ impl Keeper {
 }
 
 /// Appends a piece to the one before it.
-fn join(last: &mut Piece, new: Piece, kind: &mut Kind) {
+fn join<T>(last: &mut Piece, new: Piece, kind: &mut Kind<T>) {
     let new_len = new.to - new.from;
     last.to = new.to;
     match kind {
@@ -314,7 +348,7 @@ mod tests {
         every: u64,
         seed: u64,
     ) -> f64 {
-        let mut keeper = Keeper::new(output, fraction, 1, 1, full_steps, seed);
+        let mut keeper = Keeper::new(output, fraction, 1, full_steps, seed, || Sums::new(1));
         let (mut value, mut found) = (0.0, f64::NAN);
         keeper.open(every);
         for step in 0..=steps {
@@ -325,7 +359,7 @@ mod tests {
                 keeper.open(step + every);
             }
             keeper.attend(step, std::iter::once(value), (step / every + 1) * every);
-            if let Some(sums) = keeper.sums() {
+            if let Some(sums) = keeper.tally() {
                 sums.changed(step + 1, 0, value);
             }
             value += 1.0;
@@ -374,7 +408,7 @@ mod tests {
     #[test]
     fn few_pieces_are_kept() {
         for fraction in [0.0, 0.5, 0.9] {
-            let mut keeper = Keeper::new(Output::Average, fraction, 1, 100, 1000, 1);
+            let mut keeper = Keeper::new(Output::Average, fraction, 100, 1000, 1, || Sums::new(1));
             keeper.open(1);
             for step in 0..100_000 {
                 keeper.attend(step, std::iter::once(0.0), step + 1);

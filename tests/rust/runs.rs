@@ -12,7 +12,7 @@ use sdca_rs::order::Sampling;
 use sdca_rs::problem::{Problem, Regularisation};
 use sdca_rs::rows::{Csr, Dense, Rows};
 use sdca_rs::run::{Budget, Fit, Monitor, Progress, StopReason, Unwatched};
-use sdca_rs::solver::{FirstEpoch, Output, Sdca, Solver};
+use sdca_rs::solver::{FirstEpoch, Output, Sdca, Solver, Start};
 
 use crate::support::Data;
 
@@ -348,7 +348,7 @@ fn a_warm_start_goes_on_where_the_last_run_ended() {
         .solve(
             &problem,
             &budget(1e-6, 1000),
-            Some(&cold.dual),
+            Some((&cold).into()),
             &mut Unwatched,
         )
         .expect("valid");
@@ -359,7 +359,12 @@ fn a_warm_start_goes_on_where_the_last_run_ended() {
         .solve(&near, &budget(1e-6, 1000), None, &mut Unwatched)
         .expect("not interrupted");
     let warm = sdca
-        .solve(&near, &budget(1e-6, 1000), Some(&cold.dual), &mut Unwatched)
+        .solve(
+            &near,
+            &budget(1e-6, 1000),
+            Some((&cold).into()),
+            &mut Unwatched,
+        )
         .expect("valid");
     assert!(
         warm.epochs < far.epochs,
@@ -371,11 +376,27 @@ fn a_warm_start_goes_on_where_the_last_run_ended() {
     let wild: Vec<f64> = (0..N)
         .map(|i| [9.0, -9.0, f64::NAN, f64::INFINITY][i % 4])
         .collect();
+    let from = |dual| Start {
+        dual,
+        coef: &cold.coef,
+        intercept: 0.0,
+        steps: 0,
+    };
     let fit = sdca
-        .solve(&near, &budget(1e-6, 1000), Some(&wild), &mut Unwatched)
+        .solve(
+            &near,
+            &budget(1e-6, 1000),
+            Some(from(&wild)),
+            &mut Unwatched,
+        )
         .expect("valid");
     assert_eq!(fit.stop, StopReason::Converged);
-    let short = sdca.solve(&near, &budget(1e-6, 1000), Some(&wild[1..]), &mut Unwatched);
+    let short = sdca.solve(
+        &near,
+        &budget(1e-6, 1000),
+        Some(from(&wild[1..])),
+        &mut Unwatched,
+    );
     assert!(matches!(
         short,
         Err(Error::Length {

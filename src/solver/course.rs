@@ -1,0 +1,268 @@
+//! The course of a run, the same for all solvers: when to evaluate, what to record, when to stop.
+
+use crate::error::Error;
+use crate::loss::Loss;
+use crate::problem::{Point, Problem};
+use crate::rows::Rows;
+use crate::run::{Budget, Fit, Progress, Record, StopReason, Watch};
+
+/// What a solver does between two evaluations. Steps are counted from 0.
+pub(crate) trait Process {
+    /// Steps in an epoch; 0 if there is nothing to do.
+    fn epoch(&self) -> u64;
+
+    /// Called once, after the start has been certified.
+    fn begin(&mut self, _start: &Point) {}
+
+    /// Called after each evaluation: the next one will be after `horizon` steps at the latest.
+    fn resume(&mut self, horizon: u64);
+
+    /// Does some of the steps that follow the first `step` ones, as many as fit between two signs of
+    /// life, but none after `until`. Returns how many steps are then done.
+    fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error>;
+
+    /// Certifies what would be returned after `step` steps. If there is an intercept, `P` is to be
+    /// minimised over it to a relative `precision`.
+    fn certify(
+        &mut self,
+        step: u64,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error>;
+}
+
+/// How a run is paced.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// Cost of an evaluation in epochs.
+    pub(crate) evaluation_cost: f64,
+    /// The tolerance does not end the run before this step.
+    pub(crate) least: u64,
+    /// See [`Fit::mean_q`].
+    pub(crate) mean_q: f64,
+}
+
+impl Pace {
+    /// For a solver whose epochs visit each row once. `finish` asks for more than the tolerance on
+    /// [`SMALL`] problems.
+    pub(crate) fn new<R: Rows, L: Loss>(
+        problem: &Problem<'_, R, L>,
+        epoch: u64,
+        finish: bool,
+        mean_q: f64,
+    ) -> Self {
+        let work = epoch_work(problem);
+        let least = if finish && work <= SMALL {
+            epoch * (SMALL_WORK / work).floor() as u64
+        } else {
+            0
+        };
+        Self {
+            evaluation_cost: evaluation_cost(problem),
+            least,
+            mean_q,
+        }
+    }
+}
+
+/// `P` is minimised over `b` to this fraction of the tolerance, to rounding if [`Pace::least`] asks
+/// for more than the tolerance.
+const INTERCEPT_PRECISION: f64 = 0.01;
+
+/// Runs `process` until the budget is used up.
+pub(crate) fn run<R: Rows, L: Loss>(
+    process: &mut impl Process,
+    problem: &Problem<'_, R, L>,
+    budget: &Budget,
+    pace: Pace,
+    watch: &mut Watch<'_>,
+) -> Result<Fit, Error> {
+    let course = Course {
+        problem,
+        budget,
+        pace,
+        epoch: process.epoch(),
+        point: Point::default(),
+        history: Vec::new(),
+    };
+    course.go(process, watch)
+}
+
+struct Course<'p, 'a, R, L> {
+    problem: &'p Problem<'a, R, L>,
+    budget: &'p Budget,
+    pace: Pace,
+    epoch: u64,
+    point: Point,
+    history: Vec<Record>,
+}
+
+impl<R: Rows, L: Loss> Course<'_, '_, R, L> {
+    fn go(mut self, process: &mut impl Process, watch: &mut Watch<'_>) -> Result<Fit, Error> {
+        let last = self.epoch.saturating_mul(self.budget.max_epochs as u64);
+        let mut step = 0;
+        let mut stop = self.evaluate(process, step, watch)?;
+        process.begin(&self.point);
+        let mut next_evaluation = self.next_evaluation(step).min(last);
+        process.resume(next_evaluation);
+        while stop.is_none() && step < last {
+            step = process.advance(step, next_evaluation, watch)?;
+            watch.beat()?;
+            let over = watch.is_over();
+            if over || step == next_evaluation {
+                stop = self.evaluate(process, step, watch)?;
+                next_evaluation = self.next_evaluation(step).min(last);
+                process.resume(next_evaluation);
+                if over && stop.is_none() {
+                    stop = Some(StopReason::MaxTime);
+                }
+            }
+        }
+        Ok(Fit {
+            coef: self.point.coef,
+            intercept: self.point.intercept,
+            dual: self.point.dual,
+            certificate: self.point.certificate,
+            epochs: self.history.last().map_or(0.0, |record| record.epoch),
+            steps: step,
+            stop: match stop {
+                // Also a run whose time, epochs or callback ended it: it has what was asked for.
+                _ if self.point.certificate.is_within(self.budget.tol) => StopReason::Converged,
+                Some(reason) => reason,
+                None => StopReason::MaxEpochs,
+            },
+            mean_q: self.pace.mean_q,
+            history: self.history,
+        })
+    }
+
+    /// Certifies what would be returned after `step` steps, and says whether that is the end.
+    fn evaluate(
+        &mut self,
+        process: &mut impl Process,
+        step: u64,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<StopReason>, Error> {
+        let (seconds, cpu_seconds) = (watch.seconds(), watch.cpu_seconds());
+        watch.evaluate(|watch| {
+            let precision = match self.pace.least {
+                0 => (INTERCEPT_PRECISION * self.budget.tol).clamp(1e-14, 1e-4),
+                _ => 0.0,
+            };
+            process.certify(step, precision, &mut self.point, watch)?;
+            let certificate = self.point.certificate;
+            if certificate.gap.is_nan() {
+                return Err(Error::Overflow {
+                    what: "the objective",
+                });
+            }
+            let record = Record {
+                epoch: step as f64 / (self.epoch as f64).max(1.0),
+                seconds,
+                cpu_seconds,
+                certificate,
+            };
+            self.history.push(record);
+            let answer = watch.show(&Progress {
+                record,
+                coef: &self.point.coef,
+                intercept: self.point.intercept,
+            });
+            let within = certificate.is_within(self.budget.tol) && step >= self.pace.least;
+            Ok(if within || self.is_perfect() {
+                Some(StopReason::Converged)
+            } else if answer.is_break() {
+                Some(StopReason::Callback)
+            } else {
+                None
+            })
+        })
+    }
+
+    /// Whether the fit is perfect, which is worth a look only at the start and where `P` has vanished.
+    fn is_perfect(&self) -> bool {
+        let first = self.history[0].certificate.primal;
+        let primal = self.point.certificate.primal;
+        self.budget.tol > 0.0
+            && (self.history.len() == 1 || primal <= 1e-8 * first)
+            && self.problem.is_perfect(&self.point)
+    }
+
+    /// The step of the next evaluation, after one at `step`.
+    fn next_evaluation(&self, step: u64) -> u64 {
+        let epoch = self.epoch as f64;
+        if let Some(every) = self.budget.record_every {
+            // The first multiple that rounds to a later step.
+            let spacing = every * epoch;
+            let count = ((step as f64 + 0.5) / spacing).ceil();
+            return ((count * spacing).round() as u64).max(step + 1);
+        }
+        let tol = self.budget.tol;
+        if self.point.certificate.is_within(tol) {
+            return self.pace.least.max(step + 1);
+        }
+        let next = next_epoch_to_evaluate(&self.history, tol, self.pace.evaluation_cost);
+        (next * epoch) as u64
+    }
+}
+
+/// Evaluations, beside the one at the start, that a run may have before their share of the time is
+/// looked at: one to learn how fast the gap falls, one where that says that the tolerance is reached.
+const FREE_EVALUATIONS: f64 = 2.0;
+
+/// The epoch of the first of them.
+const FIRST_EVALUATION: f64 = 2.0;
+
+/// Share of the time that evaluations may take beyond that.
+const EVALUATION_SHARE: f64 = 0.1;
+
+/// The next whole epoch at which to evaluate, if an evaluation costs `cost` epochs: where the gap is
+/// expected to reach the tolerance if it goes on falling at its latest rate, but not before the cost
+/// allows it, and within four times the epochs so far. It depends on the history alone, never on the
+/// clock, so that runs are reproducible.
+fn next_epoch_to_evaluate(history: &[Record], tol: f64, cost: f64) -> f64 {
+    let Some((now, earlier)) = history.split_last() else {
+        return FIRST_EVALUATION;
+    };
+    let Some(before) = earlier.last() else {
+        return FIRST_EVALUATION;
+    };
+    let done = now.epoch.floor();
+    let used = earlier.len() as f64;
+    let allowed = cost / EVALUATION_SHARE * (used + 1.0 - FREE_EVALUATIONS);
+    let earliest = (done + 1.0).max(allowed.ceil());
+    let (gap, target) = (now.certificate.gap, tol * now.certificate.primal);
+    let rate = (gap / before.certificate.gap).ln() / (now.epoch - before.epoch);
+    let expected = now.epoch + ((target / gap).ln() / rate).ceil();
+    // NaN, or a gap that does not fall, leaves the earliest.
+    if expected > now.epoch {
+        expected.clamp(earliest, earliest.max(4.0 * done))
+    } else {
+        earliest
+    }
+}
+
+/// A problem is small if an epoch takes at most so much work, see [`epoch_work`]. A cold start on it
+/// does at least [`SMALL_WORK`] whatever the tolerance: within a few milliseconds that usually makes
+/// the result exact to rounding, so that it does not depend on the seed, or on whether a row is
+/// repeated or weighted. Runs that are studied (records or outputs were asked for) end when the
+/// tolerance is reached.
+const SMALL: f64 = 8192.0;
+
+/// See [`SMALL`].
+const SMALL_WORK: f64 = 512.0 * SMALL;
+
+/// Work of an epoch: a dot and an update per stored entry, in random order, and a step per row. The
+/// unit is about a nanosecond.
+fn epoch_work<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f64 {
+    3.0 * problem.rows().n_stored() as f64 + 30.0 * problem.rows().n_rows() as f64
+}
+
+/// Cost of an evaluation in epochs: two passes in the order of memory, and some evaluations of the
+/// loss per row.
+fn evaluation_cost<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f64 {
+    let per_row = if problem.fit_intercept() { 30.0 } else { 10.0 };
+    let work = 2.0 * problem.rows().n_stored() as f64 + per_row * problem.rows().n_rows() as f64;
+    work / epoch_work(problem)
+}

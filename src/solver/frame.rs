@@ -1,0 +1,199 @@
+//! Rows as seen by solvers that carry the intercept along: centred, with a column for it.
+//!
+//! With a free intercept the rows may be shifted: `x.w + b = (x - mu).w + (b + mu.w)`. Steps on rows
+//! centred at their mean `mu` are longer, because `|x - mu|^2` is smaller than `|x|^2` where columns
+//! lie far from 0. No row is changed: a sum of centred rows `sum_i r_i (x_i - mu)`, with a last
+//! column of value `sqrt(s)` for the intercept, is kept as `v = sum_i r_i x_i` and
+//! `pull = sum_i r_i`. With `m_i = x_i.mu`, its product with the centred row `i`,
+//!
+//! ```text
+//! (x_i - mu).(v - pull mu) + s pull = x_i.v - pull m_i + t,   t = pull (|mu|^2 + s) - mu.v
+//! ```
+//!
+//! costs one sparse dot and three numbers, `m_i`, `pull` and `t`, the last two kept up to date.
+//! Without an intercept `mu` and `s` are 0, and so are `m_i` and `t`.
+
+use crate::error::Error;
+use crate::loss::Loss;
+use crate::problem::Problem;
+use crate::rows::Rows;
+use crate::run::Watch;
+
+/// Weight `s` of the intercept column as a fraction of the mean `|x - mu|^2`. The larger, the faster
+/// the intercept moves; but its share of `|x|^2` makes every step shorter.
+const INTERCEPT_SHARE: f64 = 0.1;
+
+/// Least share of the intercept column in `q = |x|^2 / (lambda W)`. Under strong regularisation `q`
+/// is small and steps are long, so that the intercept may move faster than [`INTERCEPT_SHARE`] lets
+/// it.
+const INTERCEPT_Q: f64 = 0.01;
+
+/// The mean row and what goes with it.
+#[derive(Debug, Clone)]
+pub(crate) struct Frame {
+    /// The mean row; zeros without an intercept.
+    pub(crate) mu: Vec<f64>,
+    /// `|mu|^2`.
+    mu_sq_norm: f64,
+    /// Weight of the intercept column; 0 without an intercept.
+    pub(crate) s: f64,
+    /// The weighted mean of `|x - mu|^2`.
+    pub(crate) mean_sq_norm: f64,
+}
+
+impl Frame {
+    /// Finds the mean row, then hands each row to `visit(i, m, spread)` with `m = x.mu` and
+    /// `spread = |x - mu|^2`.
+    pub(crate) fn new<R: Rows, L: Loss>(
+        problem: &Problem<'_, R, L>,
+        watch: &mut Watch<'_>,
+        visit: impl FnMut(usize, f64, f64),
+    ) -> Result<Self, Error> {
+        let mut mu = vec![0.0; problem.rows().n_cols()];
+        if problem.fit_intercept() {
+            for block in problem.blocks() {
+                for i in block {
+                    let share = problem.weight(i) / problem.total_weight();
+                    problem.rows().axpy(i, share, &mut mu);
+                }
+                watch.beat()?;
+            }
+        }
+        let mut frame = Self::at(mu);
+        frame.mean_sq_norm = frame.visit(problem, watch, visit)?;
+        if problem.fit_intercept() {
+            let least = INTERCEPT_Q * problem.lambda() * problem.total_weight();
+            frame.s = (INTERCEPT_SHARE * frame.mean_sq_norm).max(least);
+        }
+        Ok(frame)
+    }
+
+    /// The frame with its origin at `mu`.
+    pub(crate) fn at(mu: Vec<f64>) -> Self {
+        let mu_sq_norm = mu.iter().map(|m| m * m).sum();
+        Self {
+            mu,
+            mu_sq_norm,
+            s: 0.0,
+            mean_sq_norm: 0.0,
+        }
+    }
+
+    /// Hands each row to `visit(i, m, spread)`; returns the weighted mean of `spread`.
+    pub(crate) fn visit<R: Rows, L: Loss>(
+        &self,
+        problem: &Problem<'_, R, L>,
+        watch: &mut Watch<'_>,
+        mut visit: impl FnMut(usize, f64, f64),
+    ) -> Result<f64, Error> {
+        let mut sum = 0.0;
+        for block in problem.blocks() {
+            for i in block {
+                let sq_norm = problem.rows().sq_norm(i);
+                let (mut m, mut spread) = (0.0, sq_norm);
+                if problem.fit_intercept() {
+                    m = problem.rows().dot(i, &self.mu);
+                    // On the safe side of what the three terms lose by cancelling: steps for too
+                    // small a |x|^2 would diverge.
+                    let lost = 8.0 * f64::EPSILON * (sq_norm + self.mu_sq_norm);
+                    spread = (sq_norm - 2.0 * m + self.mu_sq_norm).max(0.0) + lost;
+                }
+                if !(problem.rate(i) * spread).is_finite() {
+                    return Err(Error::Overflow {
+                        what: "|x|^2 / (lambda W)",
+                    });
+                }
+                sum += problem.weight(i) * spread;
+                visit(i, m, spread);
+            }
+            watch.beat()?;
+        }
+        Ok(sum / problem.total_weight())
+    }
+
+    /// `mu.v`.
+    pub(crate) fn mu_dot(&self, v: &[f64]) -> f64 {
+        self.mu.iter().zip(v).map(|(m, v)| m * v).sum()
+    }
+}
+
+/// A sum of centred rows, `sum_i r_i (x_i - mu)`.
+#[derive(Debug, Clone)]
+pub(crate) struct Sum {
+    /// `sum_i r_i x_i`, up to rounding.
+    pub(crate) v: Vec<f64>,
+    /// `sum_i r_i`, up to rounding.
+    pub(crate) pull: f64,
+    /// `pull (|mu|^2 + s) - mu.v`, up to rounding.
+    t: f64,
+}
+
+impl Sum {
+    /// The empty sum.
+    pub(crate) fn new(n_cols: usize) -> Self {
+        Self {
+            v: vec![0.0; n_cols],
+            pull: 0.0,
+            t: 0.0,
+        }
+    }
+
+    /// The product with the centred row `i`, for which `m = x.mu`.
+    #[inline]
+    pub(crate) fn dot<R: Rows>(&self, rows: &R, i: usize, m: f64) -> f64 {
+        rows.dot(i, &self.v) - self.pull * m + self.t
+    }
+
+    /// Adds `share` times the centred row `i`, for which `m = x.mu`.
+    #[inline]
+    pub(crate) fn axpy<R: Rows>(&mut self, frame: &Frame, rows: &R, i: usize, m: f64, share: f64) {
+        rows.axpy(i, share, &mut self.v);
+        self.pull += share;
+        self.t += share * (frame.mu_sq_norm + frame.s - m);
+    }
+
+    /// Recomputes what additions only update, which sheds their rounding errors: the sum of
+    /// `share(i)` times row `i`.
+    pub(crate) fn refresh<R: Rows, L: Loss>(
+        &mut self,
+        frame: &Frame,
+        problem: &Problem<'_, R, L>,
+        share: impl Fn(usize) -> f64,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        self.v.fill(0.0);
+        self.pull = 0.0;
+        for block in problem.blocks() {
+            for i in block {
+                let share = share(i);
+                if share != 0.0 {
+                    problem.rows().axpy(i, share, &mut self.v);
+                    self.pull += share;
+                }
+            }
+            watch.beat()?;
+        }
+        self.settle(frame);
+        Ok(())
+    }
+
+    /// Recomputes `t` from `v` and `pull`.
+    pub(crate) fn settle(&mut self, frame: &Frame) {
+        self.t = self.pull * (frame.mu_sq_norm + frame.s) - frame.mu_dot(&self.v);
+    }
+
+    /// Multiplies the sum by `factor`.
+    pub(crate) fn scale(&mut self, factor: f64) {
+        for v in &mut self.v {
+            *v *= factor;
+        }
+        self.pull *= factor;
+        self.t *= factor;
+    }
+
+    /// `v - pull mu`, scaled: the columns of the sum but for the one of the intercept.
+    pub(crate) fn coef(&self, frame: &Frame, factor: f64) -> impl Iterator<Item = f64> {
+        let columns = self.v.iter().zip(&frame.mu);
+        columns.map(move |(v, mu)| factor * (v - self.pull * mu))
+    }
+}
