@@ -152,7 +152,28 @@ pub enum Error {
         /// What could not be computed.
         what: &'static str,
     },
+    /// The steps were too long.
+    #[error(
+        "learning_rate: found steps so long that the coefficients overflow, expected shorter ones \
+         (a smaller eta0, or project=True)"
+    )]
+    Diverged,
+    /// A solver for smooth losses got another one.
+    #[error("loss: found {found:?}, expected a smooth loss, {}", smooth_relative(*.relative))]
+    NotSmooth {
+        /// Name of the loss.
+        found: &'static str,
+        /// See [`loss::Loss::SMOOTH_RELATIVE`].
+        relative: Option<&'static str>,
+    },
     /// The monitor asked to abandon the run.
     #[error("interrupted")]
     Interrupted,
+}
+
+fn smooth_relative(relative: Option<&'static str>) -> String {
+    match relative {
+        Some(name) => format!("such as its smooth relative {name:?}"),
+        None => format!("one of {}", loss::smooth_names().join(", ")),
+    }
 }

@@ -40,20 +40,60 @@ struct Touch {
 /// sure of it.
 const MAX_EVALUATIONS: usize = 300;
 
+/// A minimiser of a convex function, and where a subgradient of 0 comes from.
+#[derive(Debug, Clone, Copy)]
+pub struct Minimum {
+    /// The minimiser.
+    pub b: f64,
+    /// Points on both sides of it, or twice the minimiser itself.
+    pub sides: (f64, f64),
+    /// `mix` times the slope on the left and `1 - mix` times the one on the right add up to 0.
+    pub mix: f64,
+}
+
+impl Minimum {
+    /// A minimiser where the slope itself is 0.
+    pub fn at(b: f64) -> Self {
+        Self {
+            b,
+            sides: (b, b),
+            mix: 1.0,
+        }
+    }
+
+    fn between(left: Touch, right: Touch) -> Self {
+        let b = if right.value < left.value {
+            right.b
+        } else {
+            left.b
+        };
+        let mix = right.slope / (right.slope - left.slope);
+        if mix.is_finite() {
+            Self {
+                b,
+                sides: (left.b, right.b),
+                mix,
+            }
+        } else {
+            Self::at(b)
+        }
+    }
+}
+
 /// A minimiser of the convex function whose value and subgradient `at` returns.
 ///
 /// The search ends as soon as the value is provably within `precision * |value|` of the minimum: the
 /// tangents at the ends of the bracket bound it from below. Their intersection is also the next
 /// trial, which is exact at a kink, in turn with the zero of the interpolated slope, which is exact
 /// on a parabola; if two trials together have not halved the bracket, the next one bisects it.
-pub fn minimise(start: f64, precision: f64, mut at: impl FnMut(f64) -> (f64, f64)) -> f64 {
+pub fn minimise(start: f64, precision: f64, mut at: impl FnMut(f64) -> (f64, f64)) -> Minimum {
     let mut touch = |b: f64| {
         let (value, slope) = at(b);
         Touch { b, value, slope }
     };
     let first = touch(start);
     let Some((mut left, mut right)) = bracket(first, &mut touch) else {
-        return first.b;
+        return Minimum::at(first.b);
     };
     let mut widths = [f64::INFINITY; 2];
     for trial in 0..MAX_EVALUATIONS {
@@ -63,16 +103,16 @@ pub fn minimise(start: f64, precision: f64, mut at: impl FnMut(f64) -> (f64, f64
             left
         };
         if left.slope == 0.0 {
-            return left.b;
+            return Minimum::at(left.b);
         }
         if right.slope == 0.0 {
-            return right.b;
+            return Minimum::at(right.b);
         }
         let kink = (right.value - left.value + left.slope * left.b - right.slope * right.b)
             / (left.slope - right.slope);
         let bound = left.value + left.slope * (kink - left.b);
         if best.value - bound <= precision * best.value.abs() {
-            return best.b;
+            return Minimum::between(left, right);
         }
         let width = right.b - left.b;
         let middle = left.b + 0.5 * width;
@@ -91,7 +131,7 @@ pub fn minimise(start: f64, precision: f64, mut at: impl FnMut(f64) -> (f64, f64
             middle
         };
         if !(left.b < b && b < right.b) {
-            return best.b;
+            return Minimum::between(left, right);
         }
         let next = touch(b);
         if next.slope <= 0.0 {
@@ -100,11 +140,7 @@ pub fn minimise(start: f64, precision: f64, mut at: impl FnMut(f64) -> (f64, f64
             right = next;
         }
     }
-    if right.value < left.value {
-        right.b
-    } else {
-        left.b
-    }
+    Minimum::between(left, right)
 }
 
 /// Walks downhill from `first` with growing steps until the slope changes sign. `None` if `first` is
@@ -176,7 +212,7 @@ mod tests {
         ];
         for (at, expected) in cases {
             for start in [-1e3, -1.0, 0.0, 0.5, 20.0] {
-                let found = minimise(start, 0.0, at);
+                let found = minimise(start, 0.0, at).b;
                 assert!(
                     (at(found).0 - at(expected).0).abs() <= 1e-13 * at(expected).0,
                     "{start}: {found}"
@@ -188,13 +224,14 @@ mod tests {
                 (b.abs() - 2.0).max(0.0),
                 if b.abs() > 2.0 { b.signum() } else { 0.0 },
             )
-        });
+        })
+        .b;
         assert!(flat.abs() <= 2.0);
     }
 
     #[test]
     fn minimise_ends_where_the_minimum_is_at_infinity() {
-        let b = minimise(0.0, 1e-14, |b: f64| (b.exp(), b.exp()));
+        let b = minimise(0.0, 1e-14, |b: f64| (b.exp(), b.exp())).b;
         assert_eq!(b.exp(), 0.0);
     }
 

@@ -20,6 +20,18 @@ pub fn targets(classes: &[u32], class: u32) -> Vec<f64> {
         .collect()
 }
 
+/// Threads of our own: no global state, and nothing left behind that a fork could inherit.
+pub(crate) fn pool(n_threads: usize) -> Result<rayon::ThreadPool, Error> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(n_threads)
+        .build()
+        .map_err(|error| Error::Parameter {
+            name: "n_jobs",
+            found: format!("{n_threads} ({error})"),
+            expected: "a number of threads that the system grants",
+        })
+}
+
 /// The fits of `solve(class, time)` for all classes, on up to `n_threads` threads.
 ///
 /// `time` is the share of `max_time` that the problem may take, so that all classes together keep
@@ -47,15 +59,7 @@ pub fn fit_classes(
     if n_threads == 1 {
         return (0..n_classes).map(solve).collect();
     }
-    // A pool of our own: no global state, and nothing left behind that a fork could inherit.
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(n_threads)
-        .build()
-        .map_err(|error| Error::Parameter {
-            name: "n_jobs",
-            found: format!("{n_threads} ({error})"),
-            expected: "a number of threads that the system grants",
-        })?;
+    let pool = pool(n_threads)?;
     std::thread::scope(|scope| {
         let (done, waiting) = mpsc::channel::<()>();
         let solve = &solve;

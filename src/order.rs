@@ -110,6 +110,17 @@ impl Order {
         }
     }
 
+    /// Draws `count` different rows, uniformly and independently of earlier draws, into `drawn`.
+    pub fn draw(&mut self, count: usize, drawn: &mut Vec<u32>) {
+        let n = self.rows.len();
+        for k in 0..count.min(n) {
+            let other = k + self.generator.below((n - k) as u64) as usize;
+            self.rows.swap(k, other);
+        }
+        drawn.clear();
+        drawn.extend_from_slice(&self.rows[..count.min(n)]);
+    }
+
     /// The rows to visit in the present epoch, in order.
     pub fn visits(&self) -> &[u32] {
         if self.drawn.is_empty() {
@@ -155,6 +166,23 @@ mod tests {
             counts[10..].iter().all(|&c| c.abs_diff(2000) < 220),
             "{counts:?}"
         );
+    }
+
+    #[test]
+    fn draws_are_uniform_subsets() {
+        let mut order = Order::new(Sampling::Random, 9, (0..6).collect());
+        let (mut pairs, mut drawn) = (std::collections::HashMap::new(), Vec::new());
+        for _ in 0..15_000 {
+            order.draw(2, &mut drawn);
+            drawn.sort_unstable();
+            *pairs.entry(drawn.clone()).or_insert(0usize) += 1;
+        }
+        // 15 pairs, 1000 each, standard deviation 31.
+        assert_eq!(pairs.len(), 15);
+        assert!(pairs.values().all(|c| c.abs_diff(1000) < 160), "{pairs:?}");
+        order.draw(9, &mut drawn);
+        drawn.sort_unstable();
+        assert!(drawn.into_iter().eq(0..6));
     }
 
     #[test]

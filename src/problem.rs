@@ -56,6 +56,27 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         regularisation: Regularisation,
         fit_intercept: bool,
     ) -> Result<Self, Error> {
+        let problem = Self::part(rows, targets, weights, loss, regularisation, fit_intercept)?;
+        if L::TARGET == Target::Label {
+            let counting = (0..rows.n_rows()).filter(|&i| problem.weight(i) > 0.0);
+            let mut labels = counting.map(|i| targets[i]);
+            let first = labels.next();
+            if labels.all(|y| Some(y) == first) {
+                return Err(Error::OneClass);
+            }
+        }
+        Ok(problem)
+    }
+
+    /// As [`Self::new`], for a part of a larger problem, in which all labels may be the same.
+    pub fn part(
+        rows: &'a R,
+        targets: &'a [f64],
+        weights: Option<&'a [f64]>,
+        loss: L,
+        regularisation: Regularisation,
+        fit_intercept: bool,
+    ) -> Result<Self, Error> {
         let n_rows = rows.n_rows();
         let why = "one for each row of X";
         if targets.len() != n_rows {
@@ -101,14 +122,6 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
                     "an infinite sum",
                     "weights with a finite sum",
                 ));
-            }
-        }
-        let counts = |i: usize| weights.is_none_or(|c| c[i] > 0.0);
-        if L::TARGET == Target::Label {
-            let mut labels = (0..n_rows).filter(|&i| counts(i)).map(|i| targets[i]);
-            let first = labels.next();
-            if labels.all(|y| Some(y) == first) {
-                return Err(Error::OneClass);
             }
         }
         let lambda = match regularisation {
@@ -265,8 +278,20 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         point: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
+        point.dual.clear();
+        point.dual.extend(dual);
+        self.evaluate_dual(precision, point, watch)
+    }
+
+    /// [`Self::evaluate`], apart from what takes an iterator: to be compiled once for a problem.
+    fn evaluate_dual(
+        &self,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        self.balance(&mut point.dual);
         let mut coef = std::mem::take(&mut point.coef);
-        self.take_dual(dual, &mut point.dual);
         self.coef_of(&point.dual, &mut coef, watch)?;
         point.coef = coef;
         let primal = self.settle(precision, point, watch)?;
@@ -294,8 +319,20 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     ) -> Result<(), Error> {
         point.coef.clear();
         point.coef.extend(coef);
+        point.dual.clear();
+        point.dual.extend(dual);
+        self.evaluate_both(precision, point, watch)
+    }
+
+    /// [`Self::evaluate_pair`], apart from what takes iterators.
+    fn evaluate_both(
+        &self,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
         let primal = self.settle(precision, point, watch)?;
-        self.take_dual(dual, &mut point.dual);
+        self.balance(&mut point.dual);
         let mut of_dual = Vec::new();
         self.coef_of(&point.dual, &mut of_dual, watch)?;
         let (dual, support) = self.dual(&point.dual, &of_dual, watch)?;
@@ -320,31 +357,35 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
         self.evaluate_pair(coef, dual, precision, point, watch)?;
-        let slopes = point.predictions.iter().enumerate().map(|(i, p)| {
+        self.try_slopes(point, watch)
+    }
+
+    /// Replaces the dual point by `a_i = -phi'(x_i.w + b)` if that is the better one.
+    fn try_slopes(&self, point: &mut Point, watch: &mut Watch<'_>) -> Result<(), Error> {
+        let slope = |(i, p): (usize, &f64)| {
             if self.weight(i) > 0.0 {
                 -self.loss.slope(p + point.intercept, self.targets[i])
             } else {
                 0.0
             }
-        });
-        let (mut other, mut of_dual) = (Vec::new(), Vec::new());
-        self.take_dual(slopes, &mut other);
-        self.coef_of(&other, &mut of_dual, watch)?;
-        let (dual, support) = self.dual(&other, &of_dual, watch)?;
+        };
+        let mut slopes: Vec<f64> = point.predictions.iter().enumerate().map(slope).collect();
+        self.balance(&mut slopes);
+        let mut of_slopes = Vec::new();
+        self.coef_of(&slopes, &mut of_slopes, watch)?;
+        let (dual, support) = self.dual(&slopes, &of_slopes, watch)?;
         let certificate = &mut point.certificate;
         if dual > certificate.dual {
             certificate.dual = dual;
             certificate.gap = certificate.primal - dual;
             certificate.support = support;
-            point.dual = other;
+            point.dual = slopes;
         }
         Ok(())
     }
 
-    /// Copies a dual point, and makes it feasible if there is an intercept.
-    fn take_dual(&self, dual: impl IntoIterator<Item = f64>, a: &mut Vec<f64>) {
-        a.clear();
-        a.extend(dual);
+    /// Makes a dual point feasible if there is an intercept.
+    fn balance(&self, a: &mut [f64]) {
         if self.fit_intercept {
             intercept::balance(a, |i| self.weight(i));
         }
@@ -434,7 +475,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         watch: &mut Watch<'_>,
     ) -> Result<f64, Error> {
         let mut alive = Ok(());
-        let b = intercept::minimise(start, precision, |b| {
+        let minimum = intercept::minimise(start, precision, |b| {
             let (mut value, mut slope) = (0.0, 0.0);
             for block in self.blocks() {
                 let (mut block_value, mut block_slope) = (0.0, 0.0);
@@ -453,7 +494,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
             }
             (value, slope)
         });
-        alive.map(|()| b)
+        alive.map(|()| minimum.b)
     }
 
     /// `(lambda/2) |w|^2`.

@@ -3,17 +3,29 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sdca_rs import Sdca, losses
+from sdca_rs import Asdca, DualGradient, Pegasos, Sdca, Subgradient, losses
 
 # Some checks fit noise with huge coefficients, which need not converge.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
+SMOOTH = (
+    "squared_hinge",
+    "smooth_hinge",
+    "log",
+    "modified_huber",
+    "squared",
+    "huber",
+    "squared_epsilon_insensitive",
+)
+
 
 @parametrize_with_checks(
     [
-        Sdca(loss=loss.name, fit_intercept=fit_intercept)
+        estimator(loss=loss.name, fit_intercept=fit_intercept)
+        for estimator in (Sdca, Asdca, Pegasos, Subgradient, DualGradient)
         for loss in losses()
         for fit_intercept in (True, False)
+        if estimator is not Asdca or loss.name in SMOOTH
     ]
 )
 def test_scikit_learn_contract(estimator, check):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -60,7 +61,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
     """A linear model that minimises a loss of the registry.
 
     Subclasses define ``__init__`` with at least the parameters used here, and
-    ``_options``, which are the arguments of the core's ``fit`` that only they have.
+    ``_solver``, the algorithm with the settings that only they have.
     """
 
     loss: str
@@ -91,7 +92,12 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
     history_: Any
     n_iter_: int
 
-    def _options(self) -> dict[str, Any]:
+    # Steps of the last fit, for each problem, and its lambda.
+    _steps: list[int]
+    _lam: float
+
+    def _solver(self, seed: int, n_threads: int) -> _core.Solver:
+        """Return the algorithm; ``n_threads`` may share the work on one problem."""
         raise NotImplementedError
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -114,14 +120,8 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         self
             The fitted estimator.
         """
-        before = dict(self.__dict__)
-        try:
+        with keeping_state(self):
             self._fit(X, y, sample_weight)
-        except BaseException:
-            # A fit that failed or was interrupted leaves the estimator as it was.
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
@@ -155,9 +155,11 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             labels.classes if labels is not None and n_problems > 1 else None,
         )
         C, lam = regularisation(self.C, self.lam)
+        n_threads = self._n_threads()
         fits = _core.fit(
             as_matrix(X, unique=True),
             targets,
+            solver=self._solver(self._seed(), n_threads if n_problems == 1 else 1),
             sample_weight=weights,
             n_classes=n_classes,
             loss=loss.name,
@@ -166,28 +168,23 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             lam=lam,
             fit_intercept=as_flag("fit_intercept", self.fit_intercept),
             tol=as_number("tol", self.tol, "a finite number >= 0"),
-            max_iter=self._max_iter(),
+            max_iter=positive_count("max_iter", self.max_iter),
             max_time=_optional("max_time", self.max_time, "seconds > 0, or None"),
             record_every=_optional(
                 "record_every", self.record_every, "epochs > 0, or None"
             ),
-            seed=self._seed(),
-            n_threads=self._n_threads(n_problems),
+            n_threads=n_threads,
             start=self._start(labels, n_samples, n_problems),
             report=reporter if reporter.is_needed else None,
-            **self._options(),
         )
         self._keep(fits, labels)
+        if lam is None:
+            lam = 1.0 / (C * (n_samples if weights is None else float(weights.sum())))
+        self._lam = lam
         reporter.finish(fits)
         warn_not_converged(
             type(self).__name__, fits, float(self.tol), reporter.classes, stacklevel=3
         )
-
-    def _max_iter(self) -> int:
-        max_iter = as_count("max_iter", self.max_iter, "an integer >= 1")
-        if max_iter < 1:
-            raise ValueError(f"max_iter: found {max_iter}, expected an integer >= 1")
-        return max_iter
 
     def _seed(self) -> int:
         try:
@@ -199,19 +196,19 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             ) from error
         return int(rng.randint(np.iinfo(np.int32).max))
 
-    def _n_threads(self, n_problems: int) -> int:
+    def _n_threads(self) -> int:
         if self.n_jobs is not None:
             n_jobs = as_count("n_jobs", self.n_jobs, "an integer other than 0, or None")
             if n_jobs == 0:
                 raise ValueError(
                     "n_jobs: found 0, expected an integer other than 0, or None"
                 )
-        return max(1, min(int(effective_n_jobs(cast(Any, self.n_jobs))), n_problems))
+        return max(1, int(effective_n_jobs(cast(Any, self.n_jobs))))
 
     def _start(
         self, labels: Labels | None, n_samples: int, n_problems: int
-    ) -> Floats | None:
-        """Dual values to start from, if that is wanted and there are any."""
+    ) -> tuple[Floats, Floats, Floats, list[int]] | None:
+        """Where the previous fit ended, if that is wanted and there was one."""
         if not (as_flag("warm_start", self.warm_start) and hasattr(self, "dual_coef_")):
             return None
         start = np.ascontiguousarray(np.atleast_2d(self.dual_coef_))
@@ -228,7 +225,15 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
                 f"{before.tolist()} as in the previous fit (warm_start=False starts "
                 "afresh)"
             )
-        return start
+        return (start, *self._models(), self._steps)
+
+    def _models(self) -> tuple[Floats, Floats]:
+        """Coefficients and intercepts, a row and an entry for each problem."""
+        coef = self.coef_.toarray() if is_sparse(self.coef_) else self.coef_
+        return (
+            np.ascontiguousarray(np.atleast_2d(coef), dtype=np.float64),
+            np.ascontiguousarray(np.atleast_1d(self.intercept_), dtype=np.float64),
+        )
 
     def _keep(self, fits: list[_core.Fit], labels: Labels | None) -> None:
         """Store what was fitted, in scikit-learn's shapes."""
@@ -244,6 +249,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             self.coef_ = np.stack([fit.coef for fit in fits])
             self.intercept_ = np.array([fit.intercept for fit in fits])
             self.dual_coef_ = np.stack([fit.dual for fit in fits])
+        self._steps = [fit.steps for fit in fits]
         self.n_iter_ = int(np.ceil(max(fit.epochs for fit in fits)))
         if len(fits) == 1:
             (fit,) = fits
@@ -268,12 +274,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
                 "fit again after changing it"
             )
         X = validate_X(self, X, reset=False)
-        coef = self.coef_.toarray() if is_sparse(self.coef_) else self.coef_
-        return _core.decision_function(
-            as_matrix(X, unique=False),
-            np.ascontiguousarray(np.atleast_2d(coef), dtype=np.float64),
-            np.ascontiguousarray(np.atleast_1d(self.intercept_), dtype=np.float64),
-        )
+        return _core.decision_function(as_matrix(X, unique=False), *self._models())
 
     @_only_if(_is_classifier)
     def decision_function(self, X: Any) -> Floats:
@@ -432,6 +433,44 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             )
             tags.target_tags.positive_only = has_log_link
         return tags
+
+
+@contextmanager
+def keeping_state(estimator: Any) -> Iterator[None]:
+    """Leave an estimator as it was if a fit fails or is interrupted."""
+    before = dict(estimator.__dict__)
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
+
+
+def choices(**named: Any) -> dict[str, Any]:
+    """Check that arguments which name a choice are strings."""
+    for name, choice in named.items():
+        if not isinstance(choice, str):
+            raise TypeError(f"{name}: found {choice!r}, expected a string")
+    return named
+
+
+def is_auto(value: Any) -> bool:
+    """Whether an argument leaves the choice to the solver."""
+    return isinstance(value, str) and value == "auto"
+
+
+def positive_count(name: str, value: Any) -> int:
+    """Check an integer >= 1."""
+    count = as_count(name, value, "an integer >= 1")
+    if count < 1:
+        raise ValueError(f"{name}: found {count}, expected an integer >= 1")
+    return count
+
+
+def fraction(name: str, value: Any) -> float:
+    """Check a number of [0, 1)."""
+    return as_number(name, value, "a number in [0, 1)")
 
 
 def _optional(name: str, value: Any, expected: str) -> float | None:

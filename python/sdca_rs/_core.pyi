@@ -3,15 +3,19 @@ from typing import Any, TypeAlias, TypedDict, final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import Self
 
 __all__ = [
     "Fit",
     "Progress",
+    "Solver",
+    "Stream",
     "decision_function",
     "fit",
     "has_duplicates",
     "losses",
     "objectives",
+    "partial_fit",
 ]
 
 # A C-contiguous array, or (data, indices, indptr, n_cols) of a CSR matrix.
@@ -21,6 +25,11 @@ _Matrix: TypeAlias = (
     | tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]
 )
 
+# Coefficients and intercept.
+_Model: TypeAlias = tuple[NDArray[np.float64], float]
+# The mean row, and four numbers.
+_Scales: TypeAlias = tuple[NDArray[np.float64], tuple[float, float, float, float]]
+
 class _Loss(TypedDict):
     name: str
     formula: str
@@ -29,6 +38,80 @@ class _Loss(TypedDict):
     param: str | None
     default: float | None
     expected: str | None
+
+@final
+class Solver:
+    @staticmethod
+    def sdca(
+        *,
+        sampling: str,
+        output: str,
+        average_from: float,
+        first_epoch: str,
+        seed: int,
+    ) -> Solver: ...
+    @staticmethod
+    def asdca(
+        *,
+        batch_size: int,
+        sampling: str,
+        theta: float | None,
+        output: str,
+        average_from: float,
+        seed: int,
+        n_threads: int,
+    ) -> Solver: ...
+    @staticmethod
+    def pegasos(
+        *,
+        batch_size: int | None,
+        sampling: str,
+        project: bool,
+        learning_rate: str,
+        eta0: float | None,
+        power_t: float,
+        output: str,
+        average_from: float,
+        seed: int,
+        n_threads: int,
+    ) -> Solver: ...
+    @staticmethod
+    def subgradient(
+        *,
+        learning_rate: str | None,
+        eta0: float | None,
+        power_t: float,
+        output: str | None,
+        average_from: float,
+        seed: int,
+        n_threads: int,
+    ) -> Solver: ...
+    @staticmethod
+    def dual_gradient(
+        *,
+        step: float | None,
+        output: str,
+        average_from: float,
+        seed: int,
+        n_threads: int,
+    ) -> Solver: ...
+
+@final
+class Stream:
+    def __new__(
+        cls,
+        steps: int,
+        last: _Model,
+        mean: _Model,
+        scales: _Scales | None,
+    ) -> Self: ...
+    def __getnewargs__(self) -> tuple[int, _Model, _Model, _Scales | None]: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def last(self) -> _Model: ...
+    @property
+    def mean(self) -> _Model: ...
 
 @final
 class Fit:
@@ -47,6 +130,8 @@ class Fit:
     @property
     def epochs(self) -> float: ...
     @property
+    def steps(self) -> int: ...
+    @property
     def stop_reason(self) -> str: ...
     @property
     def mean_q(self) -> float: ...
@@ -61,6 +146,8 @@ class Progress:
     def epoch(self) -> float: ...
     @property
     def seconds(self) -> float: ...
+    @property
+    def cpu_seconds(self) -> float: ...
     @property
     def primal(self) -> float: ...
     @property
@@ -80,6 +167,7 @@ def fit(
     X: _Matrix,
     y: NDArray[np.float64],
     *,
+    solver: Solver,
     sample_weight: NDArray[np.float64] | None,
     n_classes: int,
     loss: str,
@@ -91,15 +179,26 @@ def fit(
     max_iter: int,
     max_time: float | None,
     record_every: float | None,
-    sampling: str,
-    output: str,
-    average_from: float,
-    first_epoch: str,
-    seed: int,
     n_threads: int,
-    start: NDArray[np.float64] | None,
+    start: tuple[
+        NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], list[int]
+    ]
+    | None,
     report: Callable[[Progress], object] | None,
 ) -> list[Fit]: ...
+def partial_fit(
+    X: _Matrix,
+    y: NDArray[np.float64],
+    *,
+    solver: Solver,
+    sample_weight: NDArray[np.float64] | None,
+    n_classes: int,
+    loss: str,
+    loss_param: float | None,
+    lam: float,
+    fit_intercept: bool,
+    streams: list[Stream] | None,
+) -> list[Stream]: ...
 def objectives(
     X: _Matrix,
     y: NDArray[np.float64],

@@ -232,11 +232,17 @@ class Labels:
     classes: NDArray[Any]
     targets: Floats
 
-    def __init__(self, y: NDArray[Any], weights: Floats | None) -> None:
+    def __init__(
+        self, y: NDArray[Any], weights: Floats | None, classes: Any = None
+    ) -> None:
+        """Find the classes of ``y``, or look for its labels among ``classes``."""
         with _naming("y", "class labels, or numbers, one for each row of X"):
             check_classification_targets(y)
         present = y if weights is None else y[weights > 0]
-        self.classes = np.unique(present)
+        self.classes = np.unique(present) if classes is None else classes
+        if classes is not None and not np.isin(present, classes).all():
+            unknown = np.setdiff1d(present, classes).tolist()
+            raise ValueError(f"y: found {unknown}, expected labels of {classes}")
         if len(self.classes) < 2:
             found = ", ".join(repr(label) for label in self.classes.tolist())
             raise ValueError(

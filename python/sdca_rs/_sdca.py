@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from sdca_rs._base import CertifiedLinearModel
-from sdca_rs._core import Progress
-from sdca_rs._data import as_number
+from sdca_rs._base import CertifiedLinearModel, choices, fraction
+from sdca_rs._core import Progress, Solver
 
 
 class Sdca(CertifiedLinearModel):
@@ -107,8 +106,9 @@ class Sdca(CertifiedLinearModel):
         "converged" (also for a perfect fit, whose objective and gap are 0 up to
         rounding), "max_iter", "max_time" or "callback".
     history_ : dict of ndarray, or a list of such dicts
-        All evaluations: epoch, seconds (of work, evaluations left out), primal, dual,
-        gap, and support (number of dual values other than zero).
+        All evaluations: epoch, seconds (of work, evaluations left out), cpu_seconds
+        (of processor time), primal, dual, gap, and support (number of dual values
+        other than zero).
     classes_ : ndarray of shape (n_classes,)
         The classes; classifiers only.
     n_features_in_ : int
@@ -194,16 +194,13 @@ class Sdca(CertifiedLinearModel):
         self.verbose = verbose
         self.callback = callback
 
-    def _options(self) -> dict[str, Any]:
-        choices = {
-            name: getattr(self, name) for name in ("sampling", "output", "first_epoch")
-        }
-        for name, choice in choices.items():
-            if not isinstance(choice, str):
-                raise TypeError(f"{name}: found {choice!r}, expected a string")
-        return {
-            **choices,
-            "average_from": as_number(
-                "average_from", self.average_from, "a number in [0, 1)"
+    def _solver(self, seed: int, n_threads: int) -> Solver:
+        return Solver.sdca(
+            **choices(
+                sampling=self.sampling,
+                output=self.output,
+                first_epoch=self.first_epoch,
             ),
-        }
+            average_from=fraction("average_from", self.average_from),
+            seed=seed,
+        )

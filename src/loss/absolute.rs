@@ -10,6 +10,7 @@ impl Loss for Absolute {
     const NAME: &'static str = "absolute";
     const FORMULA: &'static str = "|y - p|";
     const TARGET: Target = Target::Real;
+    const SMOOTH_RELATIVE: Option<&'static str> = Some("huber");
 
     fn with_param(_: f64) -> Self {
         Self

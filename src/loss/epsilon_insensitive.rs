@@ -13,6 +13,7 @@ impl Loss for EpsilonInsensitive {
     const FORMULA: &'static str = "max(0, |y - p| - epsilon)";
     const TARGET: Target = Target::Real;
     const PARAM: Option<Param> = Some(Param::non_negative("epsilon", 0.1));
+    const SMOOTH_RELATIVE: Option<&'static str> = Some("squared_epsilon_insensitive");
 
     fn with_param(epsilon: f64) -> Self {
         Self { epsilon }

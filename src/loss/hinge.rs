@@ -10,6 +10,7 @@ impl Loss for Hinge {
     const NAME: &'static str = "hinge";
     const FORMULA: &'static str = "max(0, 1 - y p)";
     const TARGET: Target = Target::Label;
+    const SMOOTH_RELATIVE: Option<&'static str> = Some("smooth_hinge");
 
     fn with_param(_: f64) -> Self {
         Self

@@ -53,6 +53,8 @@ pub trait Loss: Copy + Send + Sync + 'static {
     const LINK: Link = Link::Identity;
     /// Its shape parameter, if it has one.
     const PARAM: Option<Param> = None;
+    /// The smooth loss most like this one, if this one is not smooth.
+    const SMOOTH_RELATIVE: Option<&'static str> = None;
 
     /// The loss with this shape parameter (ignored by a loss that has none).
     fn with_param(param: f64) -> Self;
@@ -180,6 +182,8 @@ pub struct Spec {
     pub link: Link,
     /// See [`Loss::PARAM`].
     pub param: Option<Param>,
+    /// Whether the slope is Lipschitz-continuous; see [`Loss::smoothness`].
+    pub is_smooth: fn() -> bool,
 }
 
 impl Spec {
@@ -190,6 +194,9 @@ impl Spec {
             target: L::TARGET,
             link: L::LINK,
             param: L::PARAM,
+            is_smooth: || {
+                L::with_param(L::PARAM.map_or(f64::NAN, |p| p.default)).smoothness() > 0.0
+            },
         }
     }
 }
@@ -236,6 +243,15 @@ registry! {
 /// The names of all losses.
 pub fn names() -> Vec<&'static str> {
     SPECS.iter().map(|spec| spec.name).collect()
+}
+
+/// The names of the smooth losses.
+pub(crate) fn smooth_names() -> Vec<&'static str> {
+    SPECS
+        .iter()
+        .filter(|spec| (spec.is_smooth)())
+        .map(|spec| spec.name)
+        .collect()
 }
 
 fn build<L: Loss>(param: Option<f64>) -> Result<L, Error> {

@@ -19,6 +19,7 @@
 mod matrix;
 mod watcher;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
@@ -35,7 +36,10 @@ use crate::predict;
 use crate::problem::{Point, Problem, Regularisation};
 use crate::rows::Rows;
 use crate::run::{Budget, Fit, Record, Watch, parameter};
-use crate::solver::{FirstEpoch, Output, Sdca, Solver};
+use crate::solver::{
+    Asdca, DualGradient, FirstEpoch, LearningRate, Model, Output, Pegasos, Scales, Sdca, Solver,
+    Start, Stream, Subgradient,
+};
 use matrix::{Matrix, RowsVisitor};
 use watcher::{Outside, Watcher};
 
@@ -51,7 +55,10 @@ mod _core {
     #[pymodule_export]
     use super::watcher::PyProgress;
     #[pymodule_export]
-    use super::{PyFit, decision_function, fit, has_duplicates, losses, objectives};
+    use super::{
+        PyFit, PySolver, PyStream, decision_function, fit, has_duplicates, losses, objectives,
+        partial_fit,
+    };
 }
 
 /// All losses: dicts of name, formula, target, link and, if there is one, the shape parameter.
@@ -179,20 +186,160 @@ fn slice<'a>(name: &'static str, array: &'a PyReadonlyArray1<'_, f64>) -> PyResu
         .map_err(|_| parameter(name, "an array with gaps", "a contiguous array").into())
 }
 
-/// Fits by SDCA: one problem, or one for each of `n_classes` classes against the rest.
+/// An algorithm with its settings.
+#[pyclass(frozen, name = "Solver", module = "sdca_rs._core")]
+struct PySolver(Settings);
+
+enum Settings {
+    Sdca(Sdca),
+    Asdca(Asdca),
+    Pegasos(Pegasos),
+    Subgradient(Subgradient),
+    DualGradient(DualGradient),
+}
+
+#[pymethods]
+impl PySolver {
+    #[staticmethod]
+    #[pyo3(signature = (*, sampling, output, average_from, first_epoch, seed))]
+    fn sdca(
+        sampling: &str,
+        output: &str,
+        average_from: f64,
+        first_epoch: &str,
+        seed: u64,
+    ) -> PyResult<Self> {
+        Ok(Self(Settings::Sdca(Sdca {
+            sampling: Sampling::named(sampling)?,
+            output: Output::named(output)?,
+            average_from,
+            first_epoch: FirstEpoch::named(first_epoch)?,
+            seed,
+        })))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (*, batch_size, sampling, theta, output, average_from, seed, n_threads))]
+    fn asdca(
+        batch_size: usize,
+        sampling: &str,
+        theta: Option<f64>,
+        output: &str,
+        average_from: f64,
+        seed: u64,
+        n_threads: usize,
+    ) -> PyResult<Self> {
+        Ok(Self(Settings::Asdca(Asdca {
+            batch_size,
+            sampling: Sampling::named(sampling)?,
+            theta,
+            output: Output::named(output)?,
+            average_from,
+            seed,
+            n_threads,
+        })))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (
+        *, batch_size, sampling, project, learning_rate, eta0, power_t, output, average_from, seed,
+        n_threads
+    ))]
+    fn pegasos(
+        batch_size: Option<usize>,
+        sampling: &str,
+        project: bool,
+        learning_rate: &str,
+        eta0: Option<f64>,
+        power_t: f64,
+        output: &str,
+        average_from: f64,
+        seed: u64,
+        n_threads: usize,
+    ) -> PyResult<Self> {
+        Ok(Self(Settings::Pegasos(Pegasos {
+            batch_size,
+            sampling: Sampling::named(sampling)?,
+            project,
+            learning_rate: LearningRate::named(learning_rate, eta0, power_t)?,
+            output: Output::named(output)?,
+            average_from,
+            seed,
+            n_threads,
+        })))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (
+        *, learning_rate, eta0, power_t, output, average_from, seed, n_threads
+    ))]
+    fn subgradient(
+        learning_rate: Option<&str>,
+        eta0: Option<f64>,
+        power_t: f64,
+        output: Option<&str>,
+        average_from: f64,
+        seed: u64,
+        n_threads: usize,
+    ) -> PyResult<Self> {
+        let learning_rate = learning_rate
+            .map(|name| LearningRate::named(name, eta0, power_t))
+            .transpose()?;
+        Ok(Self(Settings::Subgradient(Subgradient {
+            learning_rate,
+            output: output.map(Output::named).transpose()?,
+            average_from,
+            seed,
+            n_threads,
+        })))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (*, step, output, average_from, seed, n_threads))]
+    fn dual_gradient(
+        step: Option<f64>,
+        output: &str,
+        average_from: f64,
+        seed: u64,
+        n_threads: usize,
+    ) -> PyResult<Self> {
+        Ok(Self(Settings::DualGradient(DualGradient {
+            step,
+            output: Output::named(output)?,
+            average_from,
+            seed,
+            n_threads,
+        })))
+    }
+}
+
+/// Where an earlier fit ended: a row, or entry, for each problem.
+#[derive(FromPyObject)]
+struct PyStart<'py> {
+    #[pyo3(item(0))]
+    dual: PyReadonlyArray2<'py, f64>,
+    #[pyo3(item(1))]
+    coef: PyReadonlyArray2<'py, f64>,
+    #[pyo3(item(2))]
+    intercept: PyReadonlyArray1<'py, f64>,
+    #[pyo3(item(3))]
+    steps: Vec<u64>,
+}
+
+/// Fits one problem, or one for each of `n_classes` classes against the rest.
 ///
 /// Exactly one of `C` and `lam` must be given. `y` holds the targets or, from three classes on, the
-/// numbers of the classes. `start` holds the dual values to begin with, a row for each problem.
-/// `report` is called at each evaluation and stops the run by returning True.
+/// numbers of the classes. `report` is called at each evaluation and stops the run by returning True.
 #[pyfunction]
 #[pyo3(signature = (
-    X, y, *, sample_weight, n_classes, loss, loss_param, C, lam, fit_intercept, tol, max_iter, max_time,
-    record_every, sampling, output, average_from, first_epoch, seed, n_threads, start, report
+    X, y, *, solver, sample_weight, n_classes, loss, loss_param, C, lam, fit_intercept, tol, max_iter,
+    max_time, record_every, n_threads, start, report
 ))]
 fn fit<'py>(
     py: Python<'py>,
     X: Matrix<'py>,
     y: PyReadonlyArray1<'py, f64>,
+    solver: PyRef<'py, PySolver>,
     sample_weight: Option<PyReadonlyArray1<'py, f64>>,
     n_classes: usize,
     loss: &str,
@@ -204,22 +351,10 @@ fn fit<'py>(
     max_iter: usize,
     max_time: Option<f64>,
     record_every: Option<f64>,
-    sampling: &str,
-    output: &str,
-    average_from: f64,
-    first_epoch: &str,
-    seed: u64,
     n_threads: usize,
-    start: Option<PyReadonlyArray2<'py, f64>>,
+    start: Option<PyStart<'py>>,
     report: Option<Py<PyAny>>,
 ) -> PyResult<Vec<PyFit>> {
-    let solver = Sdca {
-        sampling: Sampling::named(sampling)?,
-        output: Output::named(output)?,
-        average_from,
-        first_epoch: FirstEpoch::named(first_epoch)?,
-        seed,
-    };
     let max_time = match max_time {
         None => None,
         Some(seconds) if seconds > 0.0 => Duration::try_from_secs_f64(seconds).ok(),
@@ -228,25 +363,88 @@ fn fit<'py>(
         }
     };
     let outside = Outside::default();
-    let job = FitJob {
-        solver: &solver,
-        setting: Setting::new(sample_weight.as_ref(), C, lam, fit_intercept)?,
-        y: slice("y", &y)?,
-        n_classes,
-        budget: &Budget {
-            tol,
-            max_epochs: max_iter,
-            max_time,
-            record_every,
-        },
-        starts: start.as_ref().map(|array| array.as_slice()).transpose()?,
-        n_threads,
-        report: report.as_ref(),
-        outside: &outside,
+    let starts = match &start {
+        None => None,
+        Some(start) => Some(Starts {
+            dual: start.dual.as_slice()?,
+            coef: start.coef.as_slice()?,
+            intercept: slice("intercept", &start.intercept)?,
+            steps: &start.steps,
+        }),
     };
-    let fits = run(py, &X, loss, loss_param, job);
+    let setting = Setting::new(sample_weight.as_ref(), C, lam, fit_intercept)?;
+    let (y, report) = (slice("y", &y)?, report.as_ref());
+    let budget = &Budget {
+        tol,
+        max_epochs: max_iter,
+        max_time,
+        record_every,
+    };
+    macro_rules! by {
+        ($solver:expr) => {{
+            let job = FitJob {
+                solver: $solver,
+                setting,
+                y,
+                n_classes,
+                budget,
+                starts,
+                n_threads,
+                report,
+                outside: &outside,
+            };
+            run(py, &X, loss, loss_param, job)
+        }};
+    }
+    let fits = match &solver.0 {
+        Settings::Sdca(solver) => by!(solver),
+        Settings::Asdca(solver) => by!(solver),
+        Settings::Pegasos(solver) => by!(solver),
+        Settings::Subgradient(solver) => by!(solver),
+        Settings::DualGradient(solver) => by!(solver),
+    };
     outside.check()?;
     fits?.into_iter().map(|fit| PyFit::new(py, fit)).collect()
+}
+
+/// See [`Start`]; the problems one after the other.
+#[derive(Clone, Copy)]
+struct Starts<'a> {
+    dual: &'a [f64],
+    coef: &'a [f64],
+    intercept: &'a [f64],
+    steps: &'a [u64],
+}
+
+impl<'a> Starts<'a> {
+    fn check(&self, n_problems: usize, n_rows: usize, n_cols: usize) -> Result<(), Error> {
+        let lengths = [
+            (self.dual.len(), n_problems * n_rows),
+            (self.coef.len(), n_problems * n_cols),
+            (self.intercept.len(), n_problems),
+            (self.steps.len(), n_problems),
+        ];
+        for (found, expected) in lengths {
+            if found != expected {
+                return Err(Error::Length {
+                    name: "start",
+                    found,
+                    expected,
+                    why: "as many as X and y ask for",
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn of(&self, problem: usize, n_rows: usize, n_cols: usize) -> Start<'a> {
+        Start {
+            dual: &self.dual[problem * n_rows..][..n_rows],
+            coef: &self.coef[problem * n_cols..][..n_cols],
+            intercept: self.intercept[problem],
+            steps: self.steps[problem],
+        }
+    }
 }
 
 struct FitJob<'a, S> {
@@ -255,7 +453,7 @@ struct FitJob<'a, S> {
     y: &'a [f64],
     n_classes: usize,
     budget: &'a Budget,
-    starts: Option<&'a [f64]>,
+    starts: Option<Starts<'a>>,
     n_threads: usize,
     report: Option<&'a Py<PyAny>>,
     outside: &'a Outside,
@@ -271,26 +469,14 @@ impl<S: Solver> Job for FitJob<'_, S> {
         } else {
             1
         };
-        if let Some(starts) = self.starts
-            && starts.len() != n_problems * n_rows
-        {
-            let (found, expected) = (starts.len(), n_problems * n_rows);
-            return Err(Error::Length {
-                name: "start",
-                found,
-                expected,
-                why: "rows of X times problems",
-            });
+        let n_cols = rows.n_cols();
+        if let Some(starts) = &self.starts {
+            starts.check(n_problems, n_rows, n_cols)?;
         }
         let in_caller = n_problems == 1 || self.n_threads <= 1;
         let solve = |class: usize, targets: &[f64], max_time: Option<Duration>| {
             let problem = self.setting.problem(rows, targets, loss)?;
-            let start = self.starts.map(|all| crate::solver::Start {
-                dual: &all[class * n_rows..][..n_rows],
-                coef: &[],
-                intercept: 0.0,
-                steps: 0,
-            });
+            let start = self.starts.map(|all| all.of(class, n_rows, n_cols));
             let mut watcher = Watcher {
                 outside: self.outside,
                 report: self.report,
@@ -315,6 +501,190 @@ impl<S: Solver> Job for FitJob<'_, S> {
             |class, time| solve(class, &one_vs_rest::targets(&classes, class as u32), time),
             || self.outside.look(),
         )
+    }
+}
+
+/// One epoch of Pegasos over rows of a stream, for one problem or one for each class, see `fit`.
+///
+/// `streams` holds what the last call returned; none begins.
+#[pyfunction]
+#[pyo3(signature = (
+    X, y, *, solver, sample_weight, n_classes, loss, loss_param, lam, fit_intercept, streams
+))]
+fn partial_fit<'py>(
+    py: Python<'py>,
+    X: Matrix<'py>,
+    y: PyReadonlyArray1<'py, f64>,
+    solver: PyRef<'py, PySolver>,
+    sample_weight: Option<PyReadonlyArray1<'py, f64>>,
+    n_classes: usize,
+    loss: &str,
+    loss_param: Option<f64>,
+    lam: f64,
+    fit_intercept: bool,
+    streams: Option<Vec<PyRef<'py, PyStream>>>,
+) -> PyResult<Vec<PyStream>> {
+    let Settings::Pegasos(pegasos) = &solver.0 else {
+        return Err(parameter("solver", "another", "Pegasos, the one that has partial_fit").into());
+    };
+    let outside = Outside::default();
+    let job = StreamJob {
+        pegasos,
+        setting: Setting::new(sample_weight.as_ref(), None, Some(lam), fit_intercept)?,
+        y: slice("y", &y)?,
+        n_classes,
+        streams: streams.map(|all| all.iter().map(|stream| stream.0.clone()).collect()),
+        outside: &outside,
+    };
+    let streams = run(py, &X, loss, loss_param, job);
+    outside.check()?;
+    Ok(streams?.into_iter().map(PyStream).collect())
+}
+
+struct StreamJob<'a> {
+    pegasos: &'a Pegasos,
+    setting: Setting<'a>,
+    y: &'a [f64],
+    n_classes: usize,
+    streams: Option<Vec<Stream>>,
+    outside: &'a Outside,
+}
+
+impl Job for StreamJob<'_> {
+    type Out = Vec<Stream>;
+
+    fn run<R: Rows, L: Loss>(self, rows: &R, loss: L) -> Result<Vec<Stream>, Error> {
+        let n_problems = if self.n_classes > 2 {
+            self.n_classes
+        } else {
+            1
+        };
+        let mut streams = match self.streams {
+            None => vec![None; n_problems],
+            Some(streams) => streams.into_iter().map(Some).collect(),
+        };
+        if streams.len() != n_problems {
+            return Err(Error::Length {
+                name: "streams",
+                found: streams.len(),
+                expected: n_problems,
+                why: "one for each problem",
+            });
+        }
+        let classes: Vec<u32> = self.y.iter().map(|&class| class as u32).collect();
+        let one = |(class, stream): (usize, &mut Option<Stream>)| {
+            let targets = if n_problems == 1 {
+                Cow::Borrowed(self.y)
+            } else {
+                Cow::Owned(one_vs_rest::targets(&classes, class as u32))
+            };
+            let problem = Problem::part(
+                rows,
+                &targets,
+                self.setting.weights,
+                loss,
+                self.setting.regularisation,
+                self.setting.fit_intercept,
+            )?;
+            let mut watcher = Watcher::silent(self.outside);
+            self.pegasos
+                .partial_solve(&problem, stream.take(), &mut watcher)
+        };
+        streams.iter_mut().enumerate().map(one).collect()
+    }
+}
+
+/// What is known of a stream.
+#[pyclass(frozen, name = "Stream", module = "sdca_rs._core")]
+struct PyStream(Stream);
+
+/// The contents of a [`Stream`], for pickling.
+type Contents<'py> = (
+    u64,
+    (Bound<'py, PyArray1<f64>>, f64),
+    (Bound<'py, PyArray1<f64>>, f64),
+    Option<(Bound<'py, PyArray1<f64>>, (f64, f64, f64, f64))>,
+);
+
+#[pymethods]
+impl PyStream {
+    #[new]
+    #[pyo3(signature = (steps, last, mean, scales))]
+    fn new(
+        steps: u64,
+        last: (PyReadonlyArray1<'_, f64>, f64),
+        mean: (PyReadonlyArray1<'_, f64>, f64),
+        scales: Option<(PyReadonlyArray1<'_, f64>, (f64, f64, f64, f64))>,
+    ) -> PyResult<Self> {
+        let model = |(coef, intercept): (PyReadonlyArray1<'_, f64>, f64)| {
+            slice("coef", &coef).map(|coef| Model {
+                coef: coef.to_vec(),
+                intercept,
+            })
+        };
+        let scales = scales.map(|(mean_row, rest)| {
+            let (intercept_weight, radius, first_step, step_offset) = rest;
+            slice("mean_row", &mean_row).map(|mean_row| Scales {
+                mean_row: mean_row.to_vec(),
+                intercept_weight,
+                radius,
+                first_step,
+                step_offset,
+            })
+        });
+        Ok(Self(Stream {
+            steps,
+            last: model(last)?,
+            mean: model(mean)?,
+            scales: scales.transpose()?,
+        }))
+    }
+
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> Contents<'py> {
+        let Stream {
+            steps,
+            last,
+            mean,
+            scales,
+        } = &self.0;
+        let array = |values: &[f64]| PyArray1::from_slice(py, values);
+        let scales = scales.as_ref().map(|scales| {
+            let Scales {
+                mean_row,
+                intercept_weight,
+                radius,
+                first_step,
+                step_offset,
+            } = scales;
+            let rest = (*intercept_weight, *radius, *first_step, *step_offset);
+            (array(mean_row), rest)
+        });
+        (
+            *steps,
+            (array(&last.coef), last.intercept),
+            (array(&mean.coef), mean.intercept),
+            scales,
+        )
+    }
+
+    /// Steps done.
+    #[getter]
+    fn steps(&self) -> u64 {
+        self.0.steps
+    }
+
+    /// Coefficients and intercept after the last step.
+    #[getter]
+    fn last<'py>(&self, py: Python<'py>) -> (Bound<'py, PyArray1<f64>>, f64) {
+        let Model { coef, intercept } = &self.0.last;
+        (PyArray1::from_slice(py, coef), *intercept)
+    }
+
+    /// Their mean over all steps.
+    #[getter]
+    fn mean<'py>(&self, py: Python<'py>) -> (Bound<'py, PyArray1<f64>>, f64) {
+        let Model { coef, intercept } = &self.0.mean;
+        (PyArray1::from_slice(py, coef), *intercept)
     }
 }
 
@@ -449,6 +819,8 @@ struct PyFit {
     #[pyo3(get)]
     epochs: f64,
     #[pyo3(get)]
+    steps: u64,
+    #[pyo3(get)]
     stop_reason: &'static str,
     #[pyo3(get)]
     mean_q: f64,
@@ -468,6 +840,7 @@ impl PyFit {
         };
         history.set_item("epoch", column(|record| record.epoch))?;
         history.set_item("seconds", column(|record| record.seconds))?;
+        history.set_item("cpu_seconds", column(|record| record.cpu_seconds))?;
         history.set_item("primal", column(|record| record.certificate.primal))?;
         history.set_item("dual", column(|record| record.certificate.dual))?;
         history.set_item("gap", column(|record| record.certificate.gap))?;
@@ -485,6 +858,7 @@ impl PyFit {
             dual_objective: fit.certificate.dual,
             gap: fit.certificate.gap,
             epochs: fit.epochs,
+            steps: fit.steps,
             stop_reason: fit.stop.name(),
             mean_q: fit.mean_q,
             history: history.unbind(),

@@ -120,6 +120,9 @@ pub(super) struct PyProgress {
     /// Seconds of pure work, without the time spent on evaluations.
     #[pyo3(get)]
     seconds: f64,
+    /// The same in seconds of processor time.
+    #[pyo3(get)]
+    cpu_seconds: f64,
     /// The objective `P` of the present model.
     #[pyo3(get)]
     primal: f64,
@@ -147,6 +150,7 @@ impl PyProgress {
             class_index,
             epoch: progress.record.epoch,
             seconds: progress.record.seconds,
+            cpu_seconds: progress.record.cpu_seconds,
             primal: certificate.primal,
             dual: certificate.dual,
             gap: certificate.gap,

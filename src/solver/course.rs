@@ -30,6 +30,9 @@ pub(crate) trait Process {
         point: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error>;
+
+    /// See [`Problem::is_perfect`].
+    fn is_perfect(&self, point: &Point) -> bool;
 }
 
 /// How a run is paced.
@@ -70,16 +73,15 @@ impl Pace {
 /// for more than the tolerance.
 const INTERCEPT_PRECISION: f64 = 0.01;
 
-/// Runs `process` until the budget is used up.
-pub(crate) fn run<R: Rows, L: Loss>(
-    process: &mut impl Process,
-    problem: &Problem<'_, R, L>,
+/// Runs `process` until the budget is used up. Not generic, so that it is compiled once: it calls the
+/// process once for a block of rows.
+pub(crate) fn run(
+    process: &mut dyn Process,
     budget: &Budget,
     pace: Pace,
     watch: &mut Watch<'_>,
 ) -> Result<Fit, Error> {
     let course = Course {
-        problem,
         budget,
         pace,
         epoch: process.epoch(),
@@ -89,17 +91,16 @@ pub(crate) fn run<R: Rows, L: Loss>(
     course.go(process, watch)
 }
 
-struct Course<'p, 'a, R, L> {
-    problem: &'p Problem<'a, R, L>,
-    budget: &'p Budget,
+struct Course<'b> {
+    budget: &'b Budget,
     pace: Pace,
     epoch: u64,
     point: Point,
     history: Vec<Record>,
 }
 
-impl<R: Rows, L: Loss> Course<'_, '_, R, L> {
-    fn go(mut self, process: &mut impl Process, watch: &mut Watch<'_>) -> Result<Fit, Error> {
+impl Course<'_> {
+    fn go(mut self, process: &mut dyn Process, watch: &mut Watch<'_>) -> Result<Fit, Error> {
         let last = self.epoch.saturating_mul(self.budget.max_epochs as u64);
         let mut step = 0;
         let mut stop = self.evaluate(process, step, watch)?;
@@ -140,7 +141,7 @@ impl<R: Rows, L: Loss> Course<'_, '_, R, L> {
     /// Certifies what would be returned after `step` steps, and says whether that is the end.
     fn evaluate(
         &mut self,
-        process: &mut impl Process,
+        process: &mut dyn Process,
         step: u64,
         watch: &mut Watch<'_>,
     ) -> Result<Option<StopReason>, Error> {
@@ -170,7 +171,7 @@ impl<R: Rows, L: Loss> Course<'_, '_, R, L> {
                 intercept: self.point.intercept,
             });
             let within = certificate.is_within(self.budget.tol) && step >= self.pace.least;
-            Ok(if within || self.is_perfect() {
+            Ok(if within || self.is_perfect(process) {
                 Some(StopReason::Converged)
             } else if answer.is_break() {
                 Some(StopReason::Callback)
@@ -181,12 +182,12 @@ impl<R: Rows, L: Loss> Course<'_, '_, R, L> {
     }
 
     /// Whether the fit is perfect, which is worth a look only at the start and where `P` has vanished.
-    fn is_perfect(&self) -> bool {
+    fn is_perfect(&self, process: &dyn Process) -> bool {
         let first = self.history[0].certificate.primal;
         let primal = self.point.certificate.primal;
         self.budget.tol > 0.0
             && (self.history.len() == 1 || primal <= 1e-8 * first)
-            && self.problem.is_perfect(&self.point)
+            && process.is_perfect(&self.point)
     }
 
     /// The step of the next evaluation, after one at `step`.

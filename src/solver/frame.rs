@@ -47,7 +47,7 @@ impl Frame {
     pub(crate) fn new<R: Rows, L: Loss>(
         problem: &Problem<'_, R, L>,
         watch: &mut Watch<'_>,
-        visit: impl FnMut(usize, f64, f64),
+        visit: &mut dyn FnMut(usize, f64, f64),
     ) -> Result<Self, Error> {
         let mut mu = vec![0.0; problem.rows().n_cols()];
         if problem.fit_intercept() {
@@ -84,7 +84,7 @@ impl Frame {
         &self,
         problem: &Problem<'_, R, L>,
         watch: &mut Watch<'_>,
-        mut visit: impl FnMut(usize, f64, f64),
+        visit: &mut dyn FnMut(usize, f64, f64),
     ) -> Result<f64, Error> {
         let mut sum = 0.0;
         for block in problem.blocks() {
@@ -148,6 +148,12 @@ impl Sum {
     #[inline]
     pub(crate) fn axpy<R: Rows>(&mut self, frame: &Frame, rows: &R, i: usize, m: f64, share: f64) {
         rows.axpy(i, share, &mut self.v);
+        self.tilt(frame, m, share);
+    }
+
+    /// The part of [`Self::axpy`] that does not touch `v`.
+    #[inline]
+    pub(crate) fn tilt(&mut self, frame: &Frame, m: f64, share: f64) {
         self.pull += share;
         self.t += share * (frame.mu_sq_norm + frame.s - m);
     }

@@ -1,13 +1,24 @@
 //! The algorithms. Each is generic over rows and loss, takes the same arguments, and returns a
 //! [`Fit`] whose certificate is recomputed from scratch.
 
+mod asdca;
+mod batch;
 mod course;
+mod dual_gradient;
 mod frame;
 mod output;
+mod pegasos;
+mod rate;
 mod sdca;
+mod subgradient;
 
+pub use asdca::Asdca;
+pub use dual_gradient::DualGradient;
 pub use output::Output;
+pub use pegasos::{Model, Pegasos, Scales, Stream};
+pub use rate::LearningRate;
 pub use sdca::{FirstEpoch, Sdca};
+pub use subgradient::Subgradient;
 
 use crate::error::Error;
 use crate::loss::Loss;

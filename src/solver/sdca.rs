@@ -132,7 +132,7 @@ impl Solver for Sdca {
             block: rows_per_block(rows.n_rows(), rows.n_stored()) as u64,
             horizon: 0,
         };
-        course::run(&mut run, problem, budget, pace, &mut watch)
+        course::run(&mut run, budget, pace, &mut watch)
     }
 }
 
@@ -172,7 +172,7 @@ impl State {
         let n_rows = problem.rows().n_rows();
         let start = start.map(|start| start.dual_for(problem)).transpose()?;
         let mut rows = Vec::with_capacity(n_rows);
-        let frame = Frame::new(problem, watch, |i, m, spread| {
+        let frame = Frame::new(problem, watch, &mut |i, m, spread| {
             let a = start.as_ref().map_or(0.0, |start| start[i]);
             let (y, q) = (problem.target(i), problem.rate(i) * spread);
             rows.push(Row { a, q, y, m });
@@ -309,6 +309,10 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             // From the best intercept: the multiplier need not travel there.
             self.state.centre = start.intercept + self.state.frame.mu_dot(&self.state.sum.v);
         }
+    }
+
+    fn is_perfect(&self, point: &Point) -> bool {
+        self.problem.is_perfect(point)
     }
 
     fn resume(&mut self, horizon: u64) {

@@ -1,0 +1,422 @@
+//! Accelerated mini-batch SDCA (Shalev-Shwartz and Zhang, NIPS 2013), for smooth losses.
+//!
+//! ```text
+//! a = 0, v = w = 0;  repeat
+//!     u   = (1 - theta) w + theta v;   choose m rows I
+//!     a_i = (1 - theta) a_i - theta phi'(u.x_i)      for the rows of I, independently of each other
+//!     v   = w(a);   w = (1 - theta) w + theta v
+//! ```
+//!
+//! with `rate_i = c_i / (lambda W)` and `Q = max_i rate_i |x_i|^2 / gamma`, for a loss that is
+//! `1/gamma`-smooth, the theorem's choice is
+//!
+//! ```text
+//! theta = 1/4 min(1, (Q m)^(-1/2), Q^-1, Q^(-2/3) m^(-1/3))
+//! ```
+//!
+//! (`1 / Q` is the paper's `gamma lambda n`, where its rows have `|x_i| <= 1` and weight 1.) The
+//! model `w` lags behind `v`: `w = v + rho e`. As `v` changes, `e` changes at the same places only,
+//!
+//! ```text
+//! w+ - v+ = (1 - theta) (rho e - (v+ - v)),   so   e+ = e - (v+ - v) / rho,   rho+ = (1 - theta) rho
+//! ```
+//!
+//! so that a step costs as much as the entries of its rows. `a` stays in the dual domain, as a mean of
+//! values `-phi'`: the certificate is `P(w) - D(a)`. The intercept is that of [`super::sdca`]: one
+//! more column of centred rows, whose centre moves after each epoch.
+
+use crate::error::Error;
+use crate::loss::Loss;
+use crate::order::{Order, Sampling};
+use crate::problem::{Point, Problem, rows_per_block};
+use crate::rows::Rows;
+use crate::run::{Budget, Fit, Monitor, Watch, parameter};
+use crate::solver::batch::Team;
+use crate::solver::course::{self, Pace, Process};
+use crate::solver::frame::{Frame, Sum};
+use crate::solver::output::{Keeper, Output, Sums, Trace};
+use crate::solver::{Solver, Start};
+
+/// The settings of accelerated mini-batch SDCA.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asdca {
+    /// `m`, the rows in a batch.
+    pub batch_size: usize,
+    /// How batches are drawn. [`Sampling::Random`], the one of the paper, draws `m` different rows
+    /// each time, the others cut each epoch into consecutive batches.
+    pub sampling: Sampling,
+    /// `theta`, in (0, 1]; `None` is the theorem's choice.
+    pub theta: Option<f64>,
+    /// What is returned, and evaluated on the way: `w` and `a`, or `w(a)` and `a` for a mean or random
+    /// `a`.
+    pub output: Output,
+    /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
+    pub average_from: f64,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Threads that share a batch if it is large. The result does not depend on it.
+    pub n_threads: usize,
+}
+
+impl Default for Asdca {
+    fn default() -> Self {
+        Self {
+            batch_size: 100,
+            sampling: Sampling::Random,
+            theta: None,
+            output: Output::default(),
+            average_from: 0.5,
+            seed: 0,
+            n_threads: 1,
+        }
+    }
+}
+
+impl Solver for Asdca {
+    fn solve<R: Rows, L: Loss>(
+        &self,
+        problem: &Problem<'_, R, L>,
+        budget: &Budget,
+        start: Option<Start<'_>>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Fit, Error> {
+        budget.check()?;
+        self.output.check(self.average_from)?;
+        let gamma = problem.loss().smoothness();
+        if gamma == 0.0 {
+            return Err(Error::NotSmooth {
+                found: L::NAME,
+                relative: L::SMOOTH_RELATIVE,
+            });
+        }
+        if self.batch_size == 0 {
+            return Err(parameter("batch_size", 0, "an integer >= 1"));
+        }
+        let rows = problem.rows();
+        let mut watch = Watch::new(budget.max_time, monitor);
+        let (state, moving) = State::new(problem, start, &mut watch)?;
+        let batch = self.batch_size.clamp(1, moving.len().max(1));
+        let theta = match self.theta {
+            None => theorem_theta(state.max_q / gamma, batch),
+            Some(theta) if 0.0 < theta && theta <= 1.0 => theta,
+            Some(theta) => {
+                return Err(parameter(
+                    "theta",
+                    theta,
+                    "a number > 0 and at most 1, or None",
+                ));
+            }
+        };
+        let epoch = moving.len().div_ceil(batch) as u64;
+        let team = Team::new(rows, batch, self.n_threads)?;
+        team.announce(&mut watch);
+        let plain = budget.record_every.is_none() && self.output == Output::Last && start.is_none();
+        let pace = Pace::new(problem, epoch, plain, state.mean_q);
+        let mut run = Run {
+            problem,
+            state,
+            theta,
+            team,
+            order: Order::new(self.sampling, self.seed, moving),
+            distinct: self.sampling == Sampling::Random,
+            drawn: Vec::new(),
+            keeper: Keeper::new(
+                self.output,
+                self.average_from,
+                epoch,
+                budget.max_epochs,
+                self.seed,
+                || Sums::new(rows.n_rows()),
+            ),
+            batch,
+            block: (rows_per_block(rows.n_rows(), rows.n_stored()) / batch).max(1) as u64,
+            horizon: 0,
+        };
+        course::run(&mut run, budget, pace, &mut watch)
+    }
+}
+
+/// The theorem's choice, for `Q = max_i rate_i |x_i|^2 / gamma`.
+fn theorem_theta(largest: f64, batch: usize) -> f64 {
+    let m = batch as f64;
+    let least = (1.0 / (largest * m))
+        .sqrt()
+        .min(1.0 / largest)
+        .min(largest.powf(-2.0 / 3.0) * m.powf(-1.0 / 3.0));
+    0.25 * least.min(1.0)
+}
+
+/// What a step needs to know of its row.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    /// Its dual value.
+    a: f64,
+    /// Its target.
+    y: f64,
+    /// `x.mu`.
+    m: f64,
+}
+
+/// The two models of a run, as centred sums of rows.
+struct State {
+    rows: Vec<Row>,
+    frame: Frame,
+    /// `v = sum_i rate_i a_i (x_i - mu)`.
+    v: Sum,
+    /// `w = v + rho e`.
+    e: Sum,
+    rho: f64,
+    /// Where the intercept of the centred rows is drawn to.
+    centre: f64,
+    /// Mean of `q` without the intercept column, and its maximum with it.
+    mean_q: f64,
+    max_q: f64,
+    shares: Vec<f64>,
+}
+
+/// `rho` below which `e` is scaled instead.
+const LEAST_RHO: f64 = 1e-100;
+
+impl State {
+    /// The state at the start, and the rows that steps can move: of positive weight and, without an
+    /// intercept, not empty.
+    fn new<R: Rows, L: Loss>(
+        problem: &Problem<'_, R, L>,
+        start: Option<Start<'_>>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(Self, Vec<u32>), Error> {
+        let n_rows = problem.rows().n_rows();
+        let start = start.map(|start| start.dual_for(problem)).transpose()?;
+        let mut rows = Vec::with_capacity(n_rows);
+        let mut spreads = Vec::with_capacity(n_rows);
+        let frame = Frame::new(problem, watch, &mut |i, m, spread| {
+            let a = start.as_ref().map_or(0.0, |start| start[i]);
+            let y = problem.target(i);
+            rows.push(Row { a, y, m });
+            spreads.push(spread);
+        })?;
+        let mut moving = Vec::with_capacity(n_rows);
+        let mut max_q = 0.0;
+        for (i, row) in rows.iter_mut().enumerate() {
+            let rate = problem.rate(i);
+            let q = rate * (spreads[i] + frame.s);
+            max_q = f64::max(max_q, q);
+            if q > 0.0 {
+                moving.push(i as u32);
+            } else if rate > 0.0 {
+                // An empty row predicts 0 whatever w is: its best dual value is known at once.
+                row.a = problem.loss().step(0.0, 0.0, row.a, row.y);
+            }
+        }
+        let n_cols = problem.rows().n_cols();
+        let mut state = Self {
+            rows,
+            v: Sum::new(n_cols),
+            e: Sum::new(n_cols),
+            rho: 1.0,
+            centre: 0.0,
+            mean_q: frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
+            max_q,
+            frame,
+            shares: Vec::new(),
+        };
+        state.refresh(problem, watch)?;
+        Ok((state, moving))
+    }
+
+    fn dual(&self) -> impl Iterator<Item = f64> + Clone + '_ {
+        self.rows.iter().map(|row| row.a)
+    }
+
+    fn refresh<R: Rows, L: Loss>(
+        &mut self,
+        problem: &Problem<'_, R, L>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        let rows = &self.rows;
+        let share = |i: usize| problem.rate(i) * rows[i].a;
+        self.v.refresh(&self.frame, problem, share, watch)?;
+        self.e.settle(&self.frame);
+        Ok(())
+    }
+
+    /// Step `step` of the run, counted from 1, on a batch of rows.
+    #[inline]
+    fn step<R: Rows, L: Loss>(
+        &mut self,
+        problem: &Problem<'_, R, L>,
+        team: &mut Team,
+        theta: f64,
+        batch: &[u32],
+        step: u64,
+        mut sums: Option<&mut Sums>,
+    ) {
+        let rows = problem.rows();
+        let mut shares = std::mem::take(&mut self.shares);
+        shares.resize(batch.len(), 0.0);
+        // First the new dual values, all of them from the same u.
+        team.map(batch, &mut shares, |_, i| {
+            let row = self.rows[i];
+            let lag = (1.0 - theta) * self.rho * self.e.dot(rows, i, row.m);
+            let p = self.centre + self.v.dot(rows, i, row.m) + lag;
+            (1.0 - theta) * row.a - theta * problem.loss().slope(p, row.y)
+        });
+        for (share, &i) in shares.iter_mut().zip(batch) {
+            let row = &mut self.rows[i as usize];
+            let a = *share;
+            if let Some(sums) = &mut sums {
+                sums.changed(step, i as usize, row.a);
+            }
+            *share = problem.rate(i as usize) * (a - row.a);
+            row.a = a;
+        }
+        team.add(rows, batch, &shares, &mut self.v.v);
+        for (&i, &share) in batch.iter().zip(&shares) {
+            self.v.tilt(&self.frame, self.rows[i as usize].m, share);
+        }
+        for share in &mut shares {
+            *share /= -self.rho;
+        }
+        team.add(rows, batch, &shares, &mut self.e.v);
+        for (&i, &share) in batch.iter().zip(&shares) {
+            self.e.tilt(&self.frame, self.rows[i as usize].m, share);
+        }
+        self.shares = shares;
+        self.rho *= 1.0 - theta;
+        if self.rho < LEAST_RHO {
+            self.e.scale(self.rho);
+            self.rho = 1.0;
+        }
+    }
+}
+
+/// A run: the state, the order of its steps, and what its output needs.
+struct Run<'p, 'a, R, L> {
+    problem: &'p Problem<'a, R, L>,
+    state: State,
+    theta: f64,
+    team: Team,
+    order: Order,
+    /// Whether each batch is drawn by itself, of different rows.
+    distinct: bool,
+    drawn: Vec<u32>,
+    keeper: Keeper<Sums>,
+    /// Rows in a batch.
+    batch: usize,
+    /// Steps between two signs of life.
+    block: u64,
+    /// The step of the next evaluation at the latest.
+    horizon: u64,
+}
+
+impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
+    fn epoch(&self) -> u64 {
+        self.order.len().div_ceil(self.batch) as u64
+    }
+
+    fn begin(&mut self, start: &Point) {
+        if self.problem.fit_intercept() {
+            // From the best intercept: the multiplier need not travel there.
+            self.state.centre = start.intercept + self.state.frame.mu_dot(&self.state.v.v);
+        }
+    }
+
+    fn is_perfect(&self, point: &Point) -> bool {
+        self.problem.is_perfect(point)
+    }
+
+    fn resume(&mut self, horizon: u64) {
+        self.horizon = horizon;
+        self.keeper.open(horizon);
+    }
+
+    fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
+        let epoch = self.epoch();
+        let in_epoch = step % epoch;
+        if in_epoch == 0 && !self.distinct {
+            self.order.next_epoch();
+        }
+        self.keeper.attend(step, self.state.dual(), self.horizon);
+        let until = (step - in_epoch + epoch)
+            .min(step + self.block)
+            .min(until)
+            .min(self.keeper.next_event());
+        for step in step..until {
+            let batch = if self.distinct {
+                self.order.draw(self.batch, &mut self.drawn);
+                &self.drawn[..]
+            } else {
+                let from = (step % epoch) as usize * self.batch;
+                let visits = self.order.visits();
+                &visits[from..visits.len().min(from + self.batch)]
+            };
+            let sums = self.keeper.tally();
+            self.state.step(
+                self.problem,
+                &mut self.team,
+                self.theta,
+                batch,
+                step + 1,
+                sums,
+            );
+        }
+        if until % epoch == 0 {
+            self.state.centre += self.state.frame.s * self.state.v.pull;
+            let epochs = until / epoch;
+            if epochs.is_power_of_two() || epochs.is_multiple_of(64) {
+                self.state.refresh(self.problem, watch)?;
+            }
+        }
+        Ok(until)
+    }
+
+    fn certify(
+        &mut self,
+        step: u64,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        let Self { problem, state, .. } = self;
+        if let Some(dual) = self.keeper.output(step, state.dual()) {
+            return problem.evaluate(problem.feasible(dual), precision, point, watch);
+        }
+        let lag = state.e.coef(&state.frame, state.rho);
+        let coef = state.v.coef(&state.frame, 1.0).zip(lag);
+        problem.evaluate_pair(
+            coef.map(|(v, lag)| v + lag),
+            problem.feasible(state.dual()),
+            precision,
+            point,
+            watch,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::theorem_theta;
+
+    #[test]
+    fn theta_is_the_smallest_of_the_papers_four() {
+        // gamma lambda n = 1 / Q, written as in the paper.
+        for (gln, m) in [
+            (100.0, 1usize),
+            (0.5, 1),
+            (0.01, 10),
+            (1e-4, 1000),
+            (3.0, 64),
+        ] {
+            let k = m as f64;
+            let paper = [
+                1.0,
+                f64::sqrt(gln / k),
+                gln,
+                f64::powf(gln, 2.0 / 3.0) / f64::powf(k, 1.0 / 3.0),
+            ];
+            let expected = 0.25 * paper.into_iter().fold(f64::INFINITY, f64::min);
+            let found = theorem_theta(1.0 / gln, m);
+            assert!((found - expected).abs() < 1e-14 * expected, "{gln} {m}");
+        }
+    }
+}

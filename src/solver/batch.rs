@@ -1,0 +1,169 @@
+//! Work on many rows at a time, shared by threads if there is enough of it.
+//!
+//! Whether and where work is cut into pieces depends on the rows alone, and pieces are put together
+//! in their order: results have the same bits for any number of threads.
+
+use rayon::prelude::*;
+
+use crate::error::Error;
+use crate::one_vs_rest;
+use crate::rows::Rows;
+use crate::run::{BLOCK, Watch};
+
+/// Entries that make a piece of work worth handing to another thread: some 20 microseconds.
+const PIECE: usize = 1 << 14;
+
+/// Pieces into which a sum over rows is cut at most: each needs the memory of a model.
+const MAX_PIECES: usize = 8;
+
+/// A sum is cut only if each piece has this many times as many entries as the model that it adds.
+const ENTRIES_PER_COLUMN: usize = 8;
+
+/// The threads of a run.
+pub(crate) struct Team {
+    pool: Option<rayon::ThreadPool>,
+    /// Mean number of entries in a row, at least 1.
+    per_row: usize,
+    /// The sums of pieces.
+    spare: Vec<Vec<f64>>,
+}
+
+impl Team {
+    /// Up to `n_threads` threads for batches of `batch` rows; none beside the calling one if such
+    /// batches are too small to share.
+    pub(crate) fn new<R: Rows>(rows: &R, batch: usize, n_threads: usize) -> Result<Self, Error> {
+        let per_row = (rows.n_stored() / rows.n_rows()).max(1);
+        let pool = if n_threads > 1 && batch.saturating_mul(per_row) >= 2 * PIECE {
+            Some(one_vs_rest::pool(n_threads)?)
+        } else {
+            None
+        };
+        Ok(Self {
+            pool,
+            per_row,
+            spare: Vec::new(),
+        })
+    }
+
+    /// Tells the clock whose processor time counts.
+    pub(crate) fn announce(&self, watch: &mut Watch<'_>) {
+        if self.pool.is_some() {
+            watch.count_all_threads();
+        }
+    }
+
+    /// Rows between two signs of life.
+    fn stride(&self) -> usize {
+        (8 * BLOCK / self.per_row).max(1)
+    }
+
+    /// [`Self::map`] for a whole pass, with signs of life.
+    pub(crate) fn map_all(
+        &self,
+        rows: &[u32],
+        out: &mut [f64],
+        watch: &mut Watch<'_>,
+        f: impl Fn(usize, usize) -> f64 + Sync,
+    ) -> Result<(), Error> {
+        let stride = self.stride();
+        for (number, rows) in rows.chunks(stride).enumerate() {
+            let from = number * stride;
+            let out = &mut out[from..from + rows.len()];
+            self.map(rows, out, |k, i| f(from + k, i));
+            watch.beat()?;
+        }
+        Ok(())
+    }
+
+    /// [`Self::add`] for a whole pass, with signs of life.
+    pub(crate) fn add_all<R: Rows>(
+        &mut self,
+        x: &R,
+        rows: &[u32],
+        shares: &[f64],
+        sum: &mut [f64],
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        let stride = self.stride();
+        for (rows, shares) in rows.chunks(stride).zip(shares.chunks(stride)) {
+            self.add(x, rows, shares, sum);
+            watch.beat()?;
+        }
+        Ok(())
+    }
+
+    /// `out[k] = f(k, rows[k])`.
+    #[inline]
+    pub(crate) fn map(
+        &self,
+        rows: &[u32],
+        out: &mut [f64],
+        f: impl Fn(usize, usize) -> f64 + Sync,
+    ) {
+        let piece = (PIECE / self.per_row).max(1);
+        let one = |from: usize, out: &mut [f64]| {
+            for (k, out) in out.iter_mut().enumerate() {
+                *out = f(from + k, rows[from + k] as usize);
+            }
+        };
+        match &self.pool {
+            Some(pool) if rows.len() >= 2 * piece => {
+                share(pool, out, piece, &|number, out| one(number * piece, out));
+            }
+            _ => one(0, out),
+        }
+    }
+
+    /// `sum += sum_k shares[k] x_(rows[k])`.
+    pub(crate) fn add<R: Rows>(&mut self, x: &R, rows: &[u32], shares: &[f64], sum: &mut [f64]) {
+        let one = |rows: &[u32], shares: &[f64], sum: &mut [f64]| {
+            for (&i, &share) in rows.iter().zip(shares) {
+                if share != 0.0 {
+                    x.axpy(i as usize, share, sum);
+                }
+            }
+        };
+        let entries = rows.len() * self.per_row;
+        let pieces = (entries / PIECE.max(ENTRIES_PER_COLUMN * sum.len())).min(MAX_PIECES);
+        if pieces < 2 {
+            return one(rows, shares, sum);
+        }
+        let piece = rows.len().div_ceil(pieces);
+        self.spare.resize_with(rows.len().div_ceil(piece), Vec::new);
+        let work = |number: usize, spare: &mut [Vec<f64>]| {
+            let range = number * piece..rows.len().min((number + 1) * piece);
+            spare[0].clear();
+            spare[0].resize(sum.len(), 0.0);
+            one(&rows[range.clone()], &shares[range], &mut spare[0]);
+        };
+        match &self.pool {
+            Some(pool) => share(pool, &mut self.spare, 1, &work),
+            None => {
+                for (number, spare) in self.spare.chunks_mut(1).enumerate() {
+                    work(number, spare);
+                }
+            }
+        }
+        for part in &self.spare {
+            for (sum, part) in sum.iter_mut().zip(part) {
+                *sum += part;
+            }
+        }
+    }
+}
+
+/// `work(number, piece)` for each piece of `len` items, shared by threads. Not generic in the work, so
+/// that it is compiled once.
+fn share<T: Send>(
+    pool: &rayon::ThreadPool,
+    items: &mut [T],
+    len: usize,
+    work: &(dyn Fn(usize, &mut [T]) + Sync),
+) {
+    pool.install(|| {
+        items
+            .par_chunks_mut(len)
+            .enumerate()
+            .for_each(|(number, items)| work(number, items));
+    });
+}

@@ -1,0 +1,363 @@
+//! Projected gradient ascent on `D`.
+//!
+//! The gradient of the quadratic part of `W D` is, for each unit of weight, `-x_i.w(a)`. A step of
+//! length `1 / sigma` along it, with the conjugate kept exact, is the step of SDCA with `sigma` in the
+//! place of `q`, for all rows at once:
+//!
+//! ```text
+//! a_i = argmax_t  -phi*(-t; y_i) - t z_i - sigma t^2 / 2,   z_i = x_i.w(a) + b - sigma a_i
+//! ```
+//!
+//! Where `phi*` is linear on its domain (hinge, absolute, quantile) that is the gradient step
+//! `a_i + (y_i - x_i.w) / sigma`, projected on the interval of `a_i`; elsewhere (such as for the log
+//! loss, whose gradient is infinite at the ends of its interval) it is the proximal form of it.
+//! `sigma` must be at least `lambda_max(X' C X) / (lambda W)`, found by power iteration and watched:
+//! a step that turns out to be longer than its own curvature allows is taken back and shortened.
+//!
+//! **Intercept.** `b` is the multiplier of `sum_i c_i a_i = 0`: the step is projected on that
+//! constraint too, by a search for the `b` that makes the new values meet it. Every iterate is
+//! feasible, and `X` counts as centred in `lambda_max`.
+
+use crate::error::Error;
+use crate::intercept;
+use crate::loss::Loss;
+use crate::problem::{Point, Problem};
+use crate::rows::Rows;
+use crate::run::{Budget, Fit, Monitor, Watch, parameter};
+use crate::solver::batch::Team;
+use crate::solver::course::{self, Pace, Process};
+use crate::solver::frame::Frame;
+use crate::solver::output::{Keeper, Output, Tally};
+use crate::solver::{Solver, Start};
+
+/// The settings of projected dual gradient ascent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DualGradient {
+    /// `1 / sigma`; `None` takes a bound from power iteration. If it is too long, the run does not
+    /// converge.
+    pub step: Option<f64>,
+    /// The dual point that is returned, and evaluated on the way.
+    pub output: Output,
+    /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
+    pub average_from: f64,
+    /// Seed of [`Output::Random`]; nothing else is random.
+    pub seed: u64,
+    /// Threads that share the passes. The result does not depend on it.
+    pub n_threads: usize,
+}
+
+impl Default for DualGradient {
+    fn default() -> Self {
+        Self {
+            step: None,
+            output: Output::default(),
+            average_from: 0.5,
+            seed: 0,
+            n_threads: 1,
+        }
+    }
+}
+
+/// Passes of the power iteration. It only has to come close: steps are watched.
+const POWER_PASSES: usize = 20;
+
+/// What is added to the estimate of the power iteration, which comes from below, or to the curvature
+/// that a step has met.
+const MARGIN: f64 = 1.05;
+
+/// Cost of an evaluation in epochs. A constant, so that runs in which a row is repeated or weighted
+/// are evaluated, and end, at the same epochs.
+pub(super) const EVALUATION_COST: f64 = 1.0;
+
+impl Solver for DualGradient {
+    fn solve<R: Rows, L: Loss>(
+        &self,
+        problem: &Problem<'_, R, L>,
+        budget: &Budget,
+        start: Option<Start<'_>>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Fit, Error> {
+        budget.check()?;
+        self.output.check(self.average_from)?;
+        let n_rows = problem.rows().n_rows();
+        let mut watch = Watch::new(budget.max_time, monitor);
+        let mut a = match start {
+            Some(start) => start.dual_for(problem)?,
+            None => vec![0.0; n_rows],
+        };
+        if problem.fit_intercept() {
+            intercept::balance(&mut a, |i| problem.weight(i));
+        }
+        let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
+        let team = Team::new(problem.rows(), n_rows, self.n_threads)?;
+        team.announce(&mut watch);
+        let moving: Vec<u32> = (0..n_rows as u32)
+            .filter(|&i| problem.weight(i as usize) > 0.0)
+            .collect();
+        let mut run = Run {
+            problem,
+            mean_row: frame.mu,
+            sigma: 0.0,
+            guarded: self.step.is_none(),
+            a,
+            coef: Vec::new(),
+            change: Vec::new(),
+            next: vec![0.0; moving.len()],
+            shares: vec![0.0; moving.len()],
+            intercept: 0.0,
+            team,
+            moving,
+            keeper: Keeper::new(
+                self.output,
+                self.average_from,
+                1,
+                budget.max_epochs,
+                self.seed,
+                || Iterates::new(n_rows),
+            ),
+            horizon: 0,
+        };
+        run.sigma = match self.step {
+            None => MARGIN * run.largest_curvature(frame.mean_sq_norm, &mut watch)?,
+            Some(step) if step.is_finite() && step > 0.0 => 1.0 / step,
+            Some(step) => return Err(parameter("step", step, "a finite number > 0, or None")),
+        };
+        problem.coef_of(&run.a, &mut run.coef, &mut watch)?;
+        let pace = Pace {
+            evaluation_cost: EVALUATION_COST,
+            least: 0,
+            mean_q: frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
+        };
+        course::run(&mut run, budget, pace, &mut watch)
+    }
+}
+
+/// A run: its iterate, and buffers.
+struct Run<'p, 'a, R, L> {
+    problem: &'p Problem<'a, R, L>,
+    /// The mean of the rows; zeros without an intercept.
+    mean_row: Vec<f64>,
+    sigma: f64,
+    /// Whether steps that are too long are taken back.
+    guarded: bool,
+    a: Vec<f64>,
+    /// `w(a)`, up to rounding.
+    coef: Vec<f64>,
+    /// The change of `coef` in a step.
+    change: Vec<f64>,
+    /// For each row that counts: its new dual value (at first its `z`), and the change of its share.
+    next: Vec<f64>,
+    shares: Vec<f64>,
+    /// The multiplier, up to rounding.
+    intercept: f64,
+    team: Team,
+    /// The rows that count.
+    moving: Vec<u32>,
+    keeper: Keeper<Iterates>,
+    horizon: u64,
+}
+
+impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
+    /// Estimates `lambda_max(X' C X) / (lambda W)`, from below.
+    fn largest_curvature(
+        &mut self,
+        mean_sq_norm: f64,
+        watch: &mut Watch<'_>,
+    ) -> Result<f64, Error> {
+        let problem = self.problem;
+        let rows = problem.rows();
+        // The trace of X' C X / W bounds its eigenvalues.
+        let bound = mean_sq_norm / problem.lambda();
+        if bound == 0.0 {
+            return Ok(1.0);
+        }
+        // A start that depends neither on the order of rows nor on whether they are repeated or
+        // weighted: the sum of the squares of each column has no reason to be orthogonal to anything.
+        let mut direction = vec![0.0; rows.n_cols()];
+        for k in 0..direction.len() {
+            direction[k] = 1.0 + (k % 7) as f64 / 7.0;
+        }
+        let mut estimate = 0.0;
+        for _ in 0..POWER_PASSES {
+            let norm = norm(&direction);
+            for v in &mut direction {
+                *v /= norm;
+            }
+            let offset: f64 = self
+                .mean_row
+                .iter()
+                .zip(&direction)
+                .map(|(m, v)| m * v)
+                .sum();
+            self.team
+                .map_all(&self.moving, &mut self.shares, watch, |_, i| {
+                    problem.rate(i) * (rows.dot(i, &direction) - offset)
+                })?;
+            // Centred on one side is enough: the shares add up to 0.
+            direction.fill(0.0);
+            self.team
+                .add_all(rows, &self.moving, &self.shares, &mut direction, watch)?;
+            let before = estimate;
+            estimate = self::norm(&direction);
+            if estimate == 0.0 {
+                return Ok(bound);
+            }
+            if (estimate - before).abs() <= 1e-3 * estimate {
+                break;
+            }
+        }
+        Ok(estimate)
+    }
+
+    /// The new dual values, in `next`.
+    fn propose(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+        let Self {
+            problem,
+            a,
+            coef,
+            next,
+            moving,
+            sigma,
+            ..
+        } = self;
+        let (rows, loss, sigma) = (problem.rows(), problem.loss(), *sigma);
+        self.team
+            .map_all(moving, next, watch, |_, i| rows.dot(i, coef) - sigma * a[i])?;
+        if problem.fit_intercept() {
+            // The derivative of max_t -phi*(-t) - t (z + b) - sigma t^2 / 2 by b is -t.
+            self.intercept = intercept::minimise(self.intercept, 1e-15, |b| {
+                let (mut value, mut slope) = (0.0, 0.0);
+                for (&z, &i) in next.iter().zip(&*moving) {
+                    let i = i as usize;
+                    let (z, c, y) = (z + b, problem.weight(i), problem.target(i));
+                    let t = loss.step(z, sigma, a[i], y);
+                    value -= c * (loss.conjugate(t, y) + t * z + 0.5 * sigma * t * t);
+                    slope -= c * t;
+                }
+                (value, slope)
+            })
+            .b;
+        }
+        let b = self.intercept;
+        for (next, &i) in next.iter_mut().zip(&*moving) {
+            let i = i as usize;
+            *next = loss.step(*next + b, sigma, a[i], problem.target(i));
+        }
+        if problem.fit_intercept() {
+            intercept::balance(next, |k| problem.weight(moving[k] as usize));
+        }
+        Ok(())
+    }
+
+    /// One step.
+    fn ascend(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+        let problem = self.problem;
+        loop {
+            self.propose(watch)?;
+            let mut moved = 0.0;
+            for ((share, next), &i) in self.shares.iter_mut().zip(&self.next).zip(&self.moving) {
+                let change = next - self.a[i as usize];
+                *share = problem.rate(i as usize) * change;
+                moved += *share * change;
+            }
+            self.change.clear();
+            self.change.resize(problem.rows().n_cols(), 0.0);
+            self.team.add_all(
+                problem.rows(),
+                &self.moving,
+                &self.shares,
+                &mut self.change,
+                watch,
+            )?;
+            // Both sides of sum_i rate_i da_i^2 sigma >= |dw|^2, by which D cannot fall.
+            let curvature = self.change.iter().map(|w| w * w).sum::<f64>() / moved;
+            if self.guarded && curvature > self.sigma * (1.0 + 1e-9) && curvature.is_finite() {
+                self.sigma = MARGIN * curvature;
+                continue;
+            }
+            break;
+        }
+        for (w, change) in self.coef.iter_mut().zip(&self.change) {
+            *w += change;
+        }
+        for (next, &i) in self.next.iter().zip(&self.moving) {
+            self.a[i as usize] = *next;
+        }
+        Ok(())
+    }
+}
+
+fn norm(v: &[f64]) -> f64 {
+    v.iter().map(|v| v * v).sum::<f64>().sqrt()
+}
+
+impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
+    fn epoch(&self) -> u64 {
+        1
+    }
+
+    fn begin(&mut self, start: &Point) {
+        self.intercept = start.intercept;
+    }
+
+    fn is_perfect(&self, point: &Point) -> bool {
+        self.problem.is_perfect(point)
+    }
+
+    fn resume(&mut self, horizon: u64) {
+        self.horizon = horizon;
+        self.keeper.open(horizon);
+    }
+
+    fn advance(&mut self, step: u64, _until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
+        self.keeper
+            .attend(step, self.a.iter().copied(), self.horizon);
+        if let Some(iterates) = self.keeper.tally() {
+            iterates.count(self.a.iter().copied());
+        }
+        self.ascend(watch)?;
+        let step = step + 1;
+        if step.is_power_of_two() || step.is_multiple_of(64) {
+            // Sheds the rounding errors of updates.
+            self.problem.coef_of(&self.a, &mut self.coef, watch)?;
+        }
+        Ok(step)
+    }
+
+    fn certify(
+        &mut self,
+        step: u64,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        let Self { problem, a, .. } = self;
+        match self.keeper.output(step, a.iter().copied()) {
+            None => problem.evaluate(a.iter().copied(), precision, point, watch),
+            Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch),
+        }
+    }
+}
+
+/// The sum of iterates that change everywhere in each step.
+pub(super) struct Iterates(Vec<f64>);
+
+impl Iterates {
+    pub(super) fn new(len: usize) -> Self {
+        Self(vec![0.0; len])
+    }
+
+    /// Adds the iterate before a step.
+    pub(super) fn count(&mut self, values: impl Iterator<Item = f64>) {
+        for (sum, value) in self.0.iter_mut().zip(values) {
+            *sum += value;
+        }
+    }
+}
+
+impl Tally for Iterates {
+    fn take(&mut self, _step: u64, _values: impl Iterator<Item = f64>) -> Vec<f64> {
+        let len = self.0.len();
+        std::mem::replace(&mut self.0, vec![0.0; len])
+    }
+}

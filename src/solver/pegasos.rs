@@ -1,0 +1,666 @@
+//! Pegasos: stochastic subgradient descent on `P` (Shalev-Shwartz, Singer, Srebro and Cotter, 2011),
+//! for any loss, any batch size, and with other step lengths plain SGD.
+//!
+//! ```text
+//! w = 0;  for t = 1, 2, ...
+//!     eta = 1 / (lambda t);   choose a batch of k rows out of the n
+//!     w   = (1 - eta lambda) w - eta (n / (W k)) sum over the batch of c_i phi'(x_i.w) x_i
+//!     w   = w min(1, radius / |w|)                                             (if asked for)
+//! ```
+//!
+//! `w` is kept as `scale * v`, so that a step costs as much as the entries of its rows, not as there
+//! are columns. The first factor, `1 - eta lambda` at `t = 1`, is 0: there `v` starts afresh.
+//!
+//! **Certificate.** `w` is a sum of rows, `w = sum_i r_i x_i`, so that `a_i = r_i / rate_i` has
+//! `w(a) = w`. With steps of `1 / (lambda t)`, `a_i` is `-phi'` of row `i` averaged over its visits:
+//! up to how evenly rows were drawn it lies in the dual domain, and brought into it, it bounds the
+//! optimum from below. So does `a_i = -phi'(x_i.w)`; the better one counts.
+//!
+//! **Projection.** At the optimum, weak duality with `phi >= 0` and `-phi*(-a) <= phi(b) + a b` give
+//! `lambda |w|^2 <= P(0)`, with the best intercept `b` in `P(0)`. The radius is
+//! `sqrt(P(0) / lambda)`; for the hinge without intercept, where `P(0) = 1`, that of the paper.
+//!
+//! **Intercept.** Not regularised. Rows are centred ([`super::frame`]), and `b` takes the steps of a
+//! column of value `sqrt(s)`. What is returned has the best `b` for its `w`.
+
+use crate::error::Error;
+use crate::loss::Loss;
+use crate::order::{Order, Sampling};
+use crate::problem::{Point, Problem, rows_per_block};
+use crate::rows::Rows;
+use crate::run::{Budget, Fit, Monitor, Watch, parameter};
+use crate::solver::batch::Team;
+use crate::solver::course::{self, Pace, Process};
+use crate::solver::frame::{Frame, Sum};
+use crate::solver::output::{Keeper, Output, Tally};
+use crate::solver::rate::{LearningRate, Steps, loss_curvature};
+use crate::solver::{Solver, Start, check_length};
+
+/// The settings of Pegasos.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pegasos {
+    /// Rows in a batch. `None` is one row, but all of them if there are at most
+    /// [`Self::SMALL`], where that makes the run independent of the order of rows.
+    pub batch_size: Option<usize>,
+    /// How batches are drawn. All but [`Sampling::Random`] cut each epoch into consecutive batches,
+    /// so that [`Sampling::Permutation`] gives a random partition.
+    pub sampling: Sampling,
+    /// Whether `w` is kept inside the ball that holds the optimum. Always for a loss whose slope is
+    /// not Lipschitz-continuous nor bounded (Poisson): nothing else bounds its steps.
+    pub project: bool,
+    /// The lengths of the steps.
+    pub learning_rate: LearningRate,
+    /// The model that is returned, and evaluated on the way.
+    pub output: Output,
+    /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
+    pub average_from: f64,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Threads that share a batch if it is large. The result does not depend on it.
+    pub n_threads: usize,
+}
+
+impl Default for Pegasos {
+    fn default() -> Self {
+        Self {
+            batch_size: None,
+            sampling: Sampling::default(),
+            project: false,
+            learning_rate: LearningRate::default(),
+            output: Output::default(),
+            average_from: 0.5,
+            seed: 0,
+            n_threads: 1,
+        }
+    }
+}
+
+impl Pegasos {
+    /// Data of at most so many rows are one batch by default.
+    pub const SMALL: usize = 100;
+
+    fn check(&self) -> Result<(), Error> {
+        self.output.check(self.average_from)?;
+        if self.batch_size == Some(0) {
+            return Err(parameter("batch_size", 0, "an integer >= 1"));
+        }
+        Ok(())
+    }
+
+    /// One epoch over rows of a stream, of which `stream` knows what came before.
+    ///
+    /// Unless a size is given, batches have one row. `lambda` and the settings must be the same for
+    /// all parts of a stream.
+    pub fn partial_solve<R: Rows, L: Loss>(
+        &self,
+        problem: &Problem<'_, R, L>,
+        stream: Option<Stream>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Stream, Error> {
+        self.check()?;
+        let rows = problem.rows();
+        let mut watch = Watch::new(None, monitor);
+        let scales = stream.as_ref().and_then(|stream| stream.scales.as_ref());
+        let mut state = State::new(self, problem, scales, &mut watch)?;
+        let (mut mean, before) = match stream {
+            None => (Model::zero(rows.n_cols()), 0),
+            Some(stream) => {
+                check_length("coef", &stream.last.coef, rows.n_cols())?;
+                state.take_model(&stream.last);
+                (stream.mean, stream.steps)
+            }
+        };
+        let moving = std::mem::take(&mut state.moving);
+        let batch = self.batch_size.unwrap_or(1);
+        let mut team = Team::new(rows, batch.min(moving.len()), self.n_threads)?;
+        let mut order = Order::new(self.sampling, self.seed, moving);
+        order.next_epoch();
+        let mut tally = Scaled::new(state.values().count(), rows.n_cols());
+        let mut t = before;
+        // A part of a stream should be short enough to be done between two signs of life; if not:
+        let block = rows_per_block(rows.n_rows(), rows.n_stored()).max(batch);
+        for visits in order.visits().chunks(block / batch * batch) {
+            for visits in visits.chunks(batch) {
+                t += 1;
+                state.step(problem, &mut team, visits, t, Some(&mut tally));
+            }
+            watch.beat()?;
+        }
+        let done = (t - before) as f64;
+        let sums = tally.take(t - before, state.values());
+        let pull = sums[rows.n_cols()];
+        // From the sum over this part to the mean over all.
+        let add = |mean: &mut f64, sum: f64| *mean += (sum - done * *mean) / t as f64;
+        let mut mu_dot_sum = 0.0;
+        for ((mean, sum), mu) in mean.coef.iter_mut().zip(&sums).zip(&state.frame.mu) {
+            let sum = sum - pull * mu;
+            mu_dot_sum += mu * sum;
+            add(mean, sum);
+        }
+        add(&mut mean.intercept, state.intercept_sum - mu_dot_sum);
+        let last = state.model();
+        if !last.is_finite() {
+            return Err(Error::Diverged);
+        }
+        Ok(Stream {
+            steps: t,
+            last,
+            mean,
+            scales: Some(Scales {
+                mean_row: state.frame.mu,
+                intercept_weight: state.s,
+                radius: state.radius,
+                first_step: state.steps.first,
+                step_offset: state.steps.offset,
+            }),
+        })
+    }
+}
+
+/// Coefficients and intercept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// `w`.
+    pub coef: Vec<f64>,
+    /// `b`.
+    pub intercept: f64,
+}
+
+impl Model {
+    fn zero(n_cols: usize) -> Self {
+        Self {
+            coef: vec![0.0; n_cols],
+            intercept: 0.0,
+        }
+    }
+
+    fn is_finite(&self) -> bool {
+        self.intercept.is_finite() && self.coef.iter().all(|w| w.is_finite())
+    }
+}
+
+/// What is known of a stream of rows: see [`Pegasos::partial_solve`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stream {
+    /// Steps done.
+    pub steps: u64,
+    /// The model after the last step.
+    pub last: Model,
+    /// The mean of the models before each step.
+    pub mean: Model,
+    /// What the first rows have decided; `None` leaves it to the next ones.
+    pub scales: Option<Scales>,
+}
+
+/// What the first rows of a stream decide for all of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scales {
+    /// Their mean, by which all rows are centred if there is an intercept.
+    pub mean_row: Vec<f64>,
+    /// `s`.
+    pub intercept_weight: f64,
+    /// The radius of the projection; infinite without one.
+    pub radius: f64,
+    /// `eta` where `t + t0 = 1`.
+    pub first_step: f64,
+    /// `t0` of the step lengths.
+    pub step_offset: f64,
+}
+
+impl Solver for Pegasos {
+    fn solve<R: Rows, L: Loss>(
+        &self,
+        problem: &Problem<'_, R, L>,
+        budget: &Budget,
+        start: Option<Start<'_>>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Fit, Error> {
+        budget.check()?;
+        self.check()?;
+        let rows = problem.rows();
+        let mut watch = Watch::new(budget.max_time, monitor);
+        let mut state = State::new(self, problem, None, &mut watch)?;
+        let mut before = 0;
+        if let Some(start) = start {
+            before = start.steps;
+            state.take_model(&Model {
+                coef: start.coef_for(problem)?.to_vec(),
+                intercept: start.intercept,
+            });
+        }
+        let moving = std::mem::take(&mut state.moving);
+        let auto = if moving.len() <= Self::SMALL {
+            moving.len()
+        } else {
+            1
+        };
+        let batch = self.batch_size.unwrap_or(auto).clamp(1, moving.len());
+        let epoch = moving.len().div_ceil(batch) as u64;
+        let team = Team::new(rows, batch, self.n_threads)?;
+        team.announce(&mut watch);
+        let (len, n_cols) = (state.values().count(), rows.n_cols());
+        let pace = Pace {
+            evaluation_cost: EVALUATION_COST,
+            least: 0,
+            mean_q: state.frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
+        };
+        let mut run = Run {
+            problem,
+            state,
+            team,
+            order: Order::new(self.sampling, self.seed, moving),
+            keeper: Keeper::new(
+                self.output,
+                self.average_from,
+                epoch,
+                budget.max_epochs,
+                self.seed,
+                || Scaled::new(len, n_cols),
+            ),
+            batch,
+            before,
+            block: (rows_per_block(rows.n_rows(), rows.n_stored()) / batch).max(1) as u64,
+            horizon: 0,
+        };
+        let mut fit = course::run(&mut run, budget, pace, &mut watch)?;
+        fit.steps += before;
+        Ok(fit)
+    }
+}
+
+/// A run: the state, the order of its steps, and what its output needs.
+struct Run<'p, 'a, R, L> {
+    problem: &'p Problem<'a, R, L>,
+    state: State,
+    team: Team,
+    order: Order,
+    keeper: Keeper<Scaled>,
+    /// Rows in a batch.
+    batch: usize,
+    /// Steps of earlier runs.
+    before: u64,
+    /// Steps between two signs of life.
+    block: u64,
+    /// The step of the next evaluation at the latest.
+    horizon: u64,
+}
+
+impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
+    fn epoch(&self) -> u64 {
+        self.order.len().div_ceil(self.batch) as u64
+    }
+
+    fn is_perfect(&self, point: &Point) -> bool {
+        self.problem.is_perfect(point)
+    }
+
+    fn resume(&mut self, horizon: u64) {
+        self.horizon = horizon;
+        self.keeper.open(horizon);
+    }
+
+    fn advance(&mut self, step: u64, until: u64, _: &mut Watch<'_>) -> Result<u64, Error> {
+        let epoch = self.epoch();
+        let in_epoch = step % epoch;
+        if in_epoch == 0 {
+            self.order.next_epoch();
+        }
+        self.keeper.attend(step, self.state.values(), self.horizon);
+        let until = (step - in_epoch + epoch)
+            .min(step + self.block)
+            .min(until)
+            .min(self.keeper.next_event());
+        let batches = self.order.visits().chunks(self.batch);
+        let due = batches
+            .skip(in_epoch as usize)
+            .take((until - step) as usize);
+        for (t, batch) in (self.before + step + 1..).zip(due) {
+            let tally = self.keeper.tally();
+            self.state
+                .step(self.problem, &mut self.team, batch, t, tally);
+        }
+        if until % epoch == 0 {
+            self.state.settle();
+        }
+        Ok(until)
+    }
+
+    fn certify(
+        &mut self,
+        step: u64,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        let Self { problem, state, .. } = self;
+        let values = match self.keeper.output(step, state.values()) {
+            Some(values) => values,
+            None => state.values().collect(),
+        };
+        let (v, rest) = values.split_at(problem.rows().n_cols());
+        let coef = v
+            .iter()
+            .zip(&state.frame.mu)
+            .map(|(v, mu)| v - rest[0] * mu);
+        if values.iter().any(|v| !v.is_finite()) {
+            return Err(Error::Diverged);
+        }
+        let dual = rest[1..].iter().enumerate().map(|(i, r)| {
+            let rate = problem.rate(i);
+            if rate > 0.0 { r / rate } else { 0.0 }
+        });
+        problem.evaluate_model(coef, problem.feasible(dual), precision, point, watch)
+    }
+}
+
+/// Cost of an evaluation in epochs: three passes in the order of memory, where an epoch takes two in
+/// random order. A constant, so that runs in which a row is repeated or weighted are evaluated, and
+/// end, at the same epochs.
+const EVALUATION_COST: f64 = 1.0;
+
+/// The scale below which `v` is scaled instead.
+const LEAST_SCALE: f64 = 1e-100;
+
+/// The model of a run and what is kept in step with it.
+struct State {
+    frame: Frame,
+    /// Weight of the intercept's column.
+    s: f64,
+    steps: Steps,
+    /// Of the projection; infinite without one.
+    radius: f64,
+    /// `m_i = x_i.mu`, if there is an intercept.
+    marks: Vec<f64>,
+    /// `|x_i - mu|^2`, if there is a projection.
+    spreads: Vec<f64>,
+    /// `w = scale sum`, a sum of centred rows.
+    sum: Sum,
+    scale: f64,
+    /// `|w|^2 / scale^2`, if there is a projection, up to rounding.
+    sq_norm: f64,
+    /// The weight of each row in `sum`: `w = scale sum_i r_i (x_i - mu)`.
+    r: Vec<f64>,
+    /// The intercept of the centred rows, and the sum of its values before each step.
+    intercept: f64,
+    intercept_sum: f64,
+    /// The rows that count.
+    moving: Vec<u32>,
+    /// The number of them.
+    n_moving: f64,
+    shares: Vec<f64>,
+}
+
+impl State {
+    /// The state at the start, with the scales of a stream if they are known.
+    fn new<R: Rows, L: Loss>(
+        settings: &Pegasos,
+        problem: &Problem<'_, R, L>,
+        scales: Option<&Scales>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Self, Error> {
+        let n_rows = problem.rows().n_rows();
+        let with_marks = problem.fit_intercept();
+        let loss = problem.loss();
+        let unbounded = loss.smoothness() == 0.0 && loss.lipschitz().is_infinite();
+        let project = settings.project || unbounded;
+        let (mut marks, mut spreads) = (Vec::new(), Vec::new());
+        let (mut largest, mut moving) = (0.0, Vec::with_capacity(n_rows));
+        let visit = &mut |i: usize, m: f64, spread: f64| {
+            if with_marks {
+                marks.push(m);
+            }
+            if project {
+                spreads.push(spread);
+            }
+            if problem.weight(i) > 0.0 {
+                moving.push(i as u32);
+                largest = f64::max(largest, problem.weight(i) * spread);
+            }
+        };
+        let mut frame = match scales {
+            None => Frame::new(problem, watch, visit)?,
+            Some(scales) => {
+                let mut frame = Frame::at(scales.mean_row.clone());
+                frame.visit(problem, watch, visit)?;
+                frame.s = scales.intercept_weight;
+                frame
+            }
+        };
+        // The intercept steps by itself.
+        let s = std::mem::take(&mut frame.s);
+        let n_moving = moving.len() as f64;
+        let mut state = Self {
+            s,
+            steps: Steps {
+                first: 0.0,
+                power: settings.learning_rate.power(),
+                offset: 0.0,
+                lambda: problem.lambda(),
+            },
+            radius: f64::INFINITY,
+            marks,
+            spreads,
+            sum: Sum::new(frame.mu.len()),
+            frame,
+            scale: 1.0,
+            sq_norm: 0.0,
+            r: vec![0.0; n_rows],
+            intercept: 0.0,
+            intercept_sum: 0.0,
+            moving,
+            n_moving,
+            shares: Vec::new(),
+        };
+        if let Some(scales) = scales {
+            state.steps.first = scales.first_step;
+            state.steps.offset = scales.step_offset;
+            state.radius = scales.radius;
+            return Ok(state);
+        }
+        // The model without coefficients: P(0), and its intercept.
+        let mut zero = Point::default();
+        let nothing = std::iter::repeat_n(0.0, n_rows);
+        problem.evaluate(nothing, 1e-6, &mut zero, watch)?;
+        let weight = n_moving / problem.total_weight();
+        let curvature = loss_curvature(problem, zero.intercept)
+            * (weight * (largest + s * max_weight(problem)));
+        state.steps = settings
+            .learning_rate
+            .steps(problem.loss(), problem.lambda(), curvature)?;
+        if project {
+            state.radius = (zero.certificate.primal / problem.lambda()).sqrt();
+        }
+        state.intercept = zero.intercept;
+        Ok(state)
+    }
+
+    /// Goes on from a model.
+    fn take_model(&mut self, model: &Model) {
+        self.sum.v.copy_from_slice(&model.coef);
+        self.intercept = model.intercept + self.frame.mu_dot(&model.coef);
+        self.settle();
+    }
+
+    /// The model, for rows as they are.
+    fn model(&self) -> Model {
+        let coef: Vec<f64> = self.sum.coef(&self.frame, self.scale).collect();
+        Model {
+            intercept: self.intercept - self.frame.mu_dot(&coef),
+            coef,
+        }
+    }
+
+    /// Recomputes what steps only update, as far as that is cheap.
+    fn settle(&mut self) {
+        self.sum.settle(&self.frame);
+        self.sq_norm = self.sum.coef(&self.frame, 1.0).map(|w| w * w).sum();
+    }
+
+    /// The iterate of the run: `v`, its pull, and `r`.
+    fn values(&self) -> impl Iterator<Item = f64> + Clone + '_ {
+        let pull = std::iter::once(&self.sum.pull);
+        let all = self.sum.v.iter().chain(pull).chain(&self.r);
+        all.map(|v| self.scale * v)
+    }
+
+    /// Step `t`, counted from 1, on a batch of rows.
+    #[inline]
+    fn step<R: Rows, L: Loss>(
+        &mut self,
+        problem: &Problem<'_, R, L>,
+        team: &mut Team,
+        batch: &[u32],
+        t: u64,
+        mut tally: Option<&mut Scaled>,
+    ) {
+        let (rows, loss) = (problem.rows(), problem.loss());
+        let (eta, decay) = self.steps.at(t);
+        let rate = eta * self.n_moving / (problem.total_weight() * batch.len() as f64);
+        let mut shares = std::mem::take(&mut self.shares);
+        shares.resize(batch.len(), 0.0);
+        team.map(batch, &mut shares, |_, i| {
+            let p = self.scale * self.sum.dot(rows, i, self.mark(i)) + self.intercept;
+            -rate * problem.weight(i) * loss.slope(p, problem.target(i))
+        });
+        if let Some(tally) = &mut tally {
+            tally.count(self.scale);
+            self.intercept_sum += self.intercept;
+        }
+        self.shrink(decay, &mut tally);
+        if problem.fit_intercept() {
+            self.intercept += self.s * shares.iter().sum::<f64>();
+        }
+        for share in &mut shares {
+            *share /= self.scale;
+        }
+        if self.radius.is_finite() {
+            for (&i, &share) in batch.iter().zip(&shares) {
+                let i = i as usize;
+                let m = self.mark(i);
+                let dot = self.sum.dot(rows, i, m);
+                self.sq_norm += share * (2.0 * dot + share * self.spreads[i]);
+                self.sum.axpy(&self.frame, rows, i, m, share);
+            }
+        } else {
+            team.add(rows, batch, &shares, &mut self.sum.v);
+            for (&i, &share) in batch.iter().zip(&shares) {
+                let m = self.mark(i as usize);
+                self.sum.tilt(&self.frame, m, share);
+            }
+        }
+        for (&i, &share) in batch.iter().zip(&shares) {
+            self.r[i as usize] += share;
+        }
+        if let Some(tally) = &mut tally {
+            tally.add(rows, batch, &shares);
+        }
+        if self.radius.is_finite() {
+            let norm = self.scale * self.sq_norm.max(0.0).sqrt();
+            if norm > self.radius {
+                self.scale *= self.radius / norm;
+            }
+        }
+        if let Some(tally) = tally {
+            tally.scale = self.scale;
+        }
+        self.shares = shares;
+    }
+
+    #[inline]
+    fn mark(&self, i: usize) -> f64 {
+        self.marks.get(i).copied().unwrap_or(0.0)
+    }
+
+    /// Multiplies `w` by `factor`.
+    #[inline]
+    fn shrink(&mut self, factor: f64, tally: &mut Option<&mut Scaled>) {
+        let scale = self.scale * factor;
+        if scale > LEAST_SCALE {
+            self.scale = scale;
+            return;
+        }
+        if let Some(tally) = tally {
+            let all = self.sum.v.iter().chain(std::iter::once(&self.sum.pull));
+            tally.rebase(all.chain(&self.r));
+        }
+        self.sum.scale(scale);
+        for r in &mut self.r {
+            *r *= scale;
+        }
+        self.sq_norm *= scale * scale;
+        self.scale = 1.0;
+    }
+}
+
+fn max_weight<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f64 {
+    let weights = (0..problem.rows().n_rows()).map(|i| problem.weight(i));
+    weights.fold(0.0, f64::max)
+}
+
+/// Adds up the iterates `scale_t u_t` of a run whose `u` changes at few places in a step, where
+/// `u = (v, pull, r)`. With `total_t = scale_1 + ... + scale_t`,
+///
+/// ```text
+/// sum_(t <= T) scale_t u_t = total_T u_T - sum_(t < T) total_t (u_(t+1) - u_t)
+/// ```
+///
+/// so that only the changes have to be added, to `late`.
+struct Scaled {
+    late: Vec<f64>,
+    total: f64,
+    /// The present scale.
+    scale: f64,
+    n_cols: usize,
+}
+
+impl Scaled {
+    fn new(len: usize, n_cols: usize) -> Self {
+        Self {
+            late: vec![0.0; len],
+            total: 0.0,
+            scale: 1.0,
+            n_cols,
+        }
+    }
+
+    /// Counts the present iterate.
+    #[inline]
+    fn count(&mut self, scale: f64) {
+        self.total += scale;
+    }
+
+    /// `u` has become larger by `shares` of the rows of a batch.
+    #[inline]
+    fn add<R: Rows>(&mut self, rows: &R, batch: &[u32], shares: &[f64]) {
+        let (columns, rest) = self.late.split_at_mut(self.n_cols);
+        for (&i, &share) in batch.iter().zip(shares) {
+            let late = self.total * share;
+            if late != 0.0 {
+                rows.axpy(i as usize, late, columns);
+                rest[0] += late;
+                rest[1 + i as usize] += late;
+            }
+        }
+    }
+
+    /// The scale is about to become 1: what has been added up does not depend on `u` any more.
+    fn rebase<'u>(&mut self, u: impl Iterator<Item = &'u f64>) {
+        for (late, u) in self.late.iter_mut().zip(u) {
+            *late -= self.total * u;
+        }
+        self.total = 0.0;
+    }
+}
+
+impl Tally for Scaled {
+    fn take(&mut self, _step: u64, values: impl Iterator<Item = f64>) -> Vec<f64> {
+        let factor = self.total / self.scale;
+        let sums = values
+            .zip(&self.late)
+            .map(|(value, late)| factor * value - late);
+        let sums = sums.collect();
+        self.late.fill(0.0);
+        self.total = 0.0;
+        sums
+    }
+}

@@ -1,0 +1,132 @@
+//! Step lengths of the methods that go down subgradients of `P`.
+
+use crate::error::Error;
+use crate::loss::Loss;
+use crate::problem::Problem;
+use crate::rows::Rows;
+use crate::run::parameter;
+
+/// The length of step `t`, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum LearningRate {
+    /// `1 / (lambda t)`.
+    ///
+    /// For a loss that is not Lipschitz-continuous (such as the squared one) the first steps would
+    /// be too long by so much that the model overflows. For such losses it is
+    /// `1 / (lambda (t + t0))`, with `t0` such that the first step is as long as a constant one.
+    #[default]
+    Pegasos,
+    /// `eta0`.
+    Constant {
+        /// `None` is `1 / (lambda + R^2 / gamma)`, where `1 / gamma` bounds the curvature of the
+        /// loss (1 if it is not smooth).
+        eta0: Option<f64>,
+    },
+    /// `eta0 / t^power`.
+    InvScaling {
+        /// As for [`Self::Constant`].
+        eta0: Option<f64>,
+        /// 1/2 and 1 are the usual ones.
+        power: f64,
+    },
+}
+
+impl LearningRate {
+    /// The choice that users call `name`.
+    pub fn named(name: &str, eta0: Option<f64>, power: f64) -> Result<Self, Error> {
+        match name {
+            "pegasos" => Ok(Self::Pegasos),
+            "constant" => Ok(Self::Constant { eta0 }),
+            "invscaling" => Ok(Self::InvScaling { eta0, power }),
+            _ => Err(parameter(
+                "learning_rate",
+                format!("{name:?}"),
+                "one of pegasos, constant, invscaling",
+            )),
+        }
+    }
+
+    /// How fast steps get shorter.
+    pub(crate) fn power(self) -> f64 {
+        match self {
+            Self::Pegasos => 1.0,
+            Self::Constant { .. } => 0.0,
+            Self::InvScaling { power, .. } => power,
+        }
+    }
+
+    /// The step lengths on a problem with `lambda`, if `curvature` bounds the curvature of the mean
+    /// loss as a function of `w`.
+    pub(crate) fn steps<L: Loss>(
+        self,
+        loss: L,
+        lambda: f64,
+        curvature: f64,
+    ) -> Result<Steps, Error> {
+        let safe = 1.0 / (lambda + curvature);
+        let first = |eta0: Option<f64>| match eta0 {
+            None => Ok(safe),
+            Some(eta) if eta > 0.0 && eta * lambda <= 1.0 => Ok(eta),
+            Some(eta) => Err(parameter(
+                "eta0",
+                format!("{eta} for lambda = {lambda:e}"),
+                "a number > 0 and at most 1 / lambda, or None",
+            )),
+        };
+        let (first, offset) = match self {
+            Self::Pegasos if loss.lipschitz().is_finite() => (1.0 / lambda, 0.0),
+            Self::Pegasos => (1.0 / lambda, curvature / lambda),
+            Self::Constant { eta0 } => (first(eta0)?, 0.0),
+            Self::InvScaling { eta0, power } if 0.0 < power && power <= 1.0 => (first(eta0)?, 0.0),
+            Self::InvScaling { power, .. } => {
+                return Err(parameter("power_t", power, "a number > 0 and at most 1"));
+            }
+        };
+        Ok(Steps {
+            first,
+            power: self.power(),
+            offset,
+            lambda,
+        })
+    }
+}
+
+/// Step lengths `first / (t + offset)^power`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Steps {
+    pub(crate) first: f64,
+    pub(crate) power: f64,
+    pub(crate) offset: f64,
+    pub(crate) lambda: f64,
+}
+
+impl Steps {
+    /// The length `eta` of step `t`, and `1 - eta lambda`, which the first step of Pegasos makes 0.
+    pub(crate) fn at(&self, t: u64) -> (f64, f64) {
+        let t = t as f64 + self.offset;
+        if self.power == 1.0 && (self.first * self.lambda - 1.0).abs() < 1e-15 {
+            (self.first / t, (t - 1.0) / t)
+        } else {
+            let eta = self.first / t.powf(self.power);
+            (eta, (1.0 - eta * self.lambda).max(0.0))
+        }
+    }
+}
+
+/// Bounds the second derivative of the loss: `1 / gamma` of a smooth one, 1 for one with kinks. Of
+/// one whose curvature has no bound (Poisson) it is the mean around the constant prediction `b`.
+pub(crate) fn loss_curvature<R: Rows, L: Loss>(problem: &Problem<'_, R, L>, b: f64) -> f64 {
+    let loss = problem.loss();
+    if loss.smoothness() > 0.0 {
+        return 1.0 / loss.smoothness();
+    }
+    if loss.lipschitz().is_finite() {
+        return 1.0;
+    }
+    let curvature = |i: usize| {
+        let y = problem.target(i);
+        problem.weight(i) * (loss.slope(b + 1.0, y) - loss.slope(b - 1.0, y)) / 2.0
+    };
+    let sum: f64 = (0..problem.rows().n_rows()).map(curvature).sum();
+    sum / problem.total_weight()
+}

@@ -1,0 +1,282 @@
+//! Subgradient descent on `P`, all rows at a time, which keeps the best of its iterates.
+//!
+//! ```text
+//! g_i = -phi'(x_i.w + b; y_i),   b = argmin_b P(w, b)
+//! w   = (1 - eta lambda) w + (eta / W) sum_i c_i g_i x_i
+//! ```
+//!
+//! With an intercept, this is the method on `min_b P(w, b)`: the subgradients `g` are chosen, where
+//! rows lie on a kink, so that `sum_i c_i g_i = 0`.
+//!
+//! **Certificate.** `w` stays `w(a)` if `a` takes the same steps, `a = (1 - eta lambda) a + eta lambda g`:
+//! a mean of values `-phi'`, and so a feasible dual point. The better one of it and of `-phi'` at the
+//! model itself counts.
+
+use crate::error::Error;
+use crate::intercept::{self, Minimum};
+use crate::loss::Loss;
+use crate::problem::{Point, Problem};
+use crate::rows::Rows;
+use crate::run::{Budget, Fit, Monitor, Watch};
+use crate::solver::batch::Team;
+use crate::solver::course::{self, Pace, Process};
+use crate::solver::dual_gradient::{EVALUATION_COST, Iterates};
+use crate::solver::frame::Frame;
+use crate::solver::output::{Keeper, Output};
+use crate::solver::rate::{LearningRate, Steps, loss_curvature};
+use crate::solver::{Solver, Start};
+
+/// The settings of subgradient descent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subgradient {
+    /// The lengths of the steps. `None` is [`LearningRate::Pegasos`] for a loss with kinks and
+    /// [`LearningRate::Constant`] for one without.
+    pub learning_rate: Option<LearningRate>,
+    /// The iterate that is returned, and evaluated on the way: `None` is the best one so far.
+    pub output: Option<Output>,
+    /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
+    pub average_from: f64,
+    /// Seed of [`Output::Random`]; nothing else is random.
+    pub seed: u64,
+    /// Threads that share the passes. The result does not depend on it.
+    pub n_threads: usize,
+}
+
+impl Default for Subgradient {
+    fn default() -> Self {
+        Self {
+            learning_rate: None,
+            output: None,
+            average_from: 0.5,
+            seed: 0,
+            n_threads: 1,
+        }
+    }
+}
+
+impl Solver for Subgradient {
+    fn solve<R: Rows, L: Loss>(
+        &self,
+        problem: &Problem<'_, R, L>,
+        budget: &Budget,
+        start: Option<Start<'_>>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Fit, Error> {
+        budget.check()?;
+        let output = self.output.unwrap_or_default();
+        output.check(self.average_from)?;
+        let (rows, loss) = (problem.rows(), problem.loss());
+        let n_rows = rows.n_rows();
+        let mut watch = Watch::new(budget.max_time, monitor);
+        let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
+        let mut zero = Point::default();
+        problem.evaluate(vec![0.0; n_rows], 1e-6, &mut zero, &mut watch)?;
+        let curvature = loss_curvature(problem, zero.intercept) * frame.mean_sq_norm;
+        let has_kinks = loss.smoothness() == 0.0 && loss.lipschitz().is_finite();
+        let rate = match self.learning_rate {
+            Some(rate) => rate,
+            None if has_kinks => LearningRate::Pegasos,
+            None => LearningRate::Constant { eta0: None },
+        };
+        let (mut a, coef) = match start {
+            Some(start) => (start.dual_for(problem)?, start.coef_for(problem)?.to_vec()),
+            None => (vec![0.0; n_rows], vec![0.0; rows.n_cols()]),
+        };
+        if problem.fit_intercept() {
+            intercept::balance(&mut a, |i| problem.weight(i));
+        }
+        let team = Team::new(rows, n_rows, self.n_threads)?;
+        team.announce(&mut watch);
+        let moving: Vec<u32> = (0..n_rows as u32)
+            .filter(|&i| problem.weight(i as usize) > 0.0)
+            .collect();
+        let mut run = Run {
+            problem,
+            steps: rate.steps(loss, problem.lambda(), curvature)?,
+            before: start.map_or(0, |start| start.steps),
+            iterate: Iterate { coef, a },
+            intercept: zero.intercept,
+            predictions: vec![0.0; moving.len()],
+            slopes: vec![0.0; moving.len()],
+            shares: vec![0.0; moving.len()],
+            best: self.output.is_none().then_some((f64::INFINITY, None)),
+            team,
+            moving,
+            keeper: Keeper::new(
+                output,
+                self.average_from,
+                1,
+                budget.max_epochs,
+                self.seed,
+                || Iterates::new(rows.n_cols() + n_rows),
+            ),
+            horizon: 0,
+        };
+        let pace = Pace {
+            evaluation_cost: EVALUATION_COST,
+            least: 0,
+            mean_q: frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
+        };
+        let before = run.before;
+        let mut fit = course::run(&mut run, budget, pace, &mut watch)?;
+        fit.steps += before;
+        Ok(fit)
+    }
+}
+
+/// A model and the dual point that takes the same steps.
+#[derive(Clone)]
+struct Iterate {
+    coef: Vec<f64>,
+    a: Vec<f64>,
+}
+
+impl Iterate {
+    fn values(&self) -> impl Iterator<Item = f64> + Clone + '_ {
+        self.coef.iter().chain(&self.a).copied()
+    }
+}
+
+/// A run: its iterate, and buffers.
+struct Run<'p, 'a, R, L> {
+    problem: &'p Problem<'a, R, L>,
+    steps: Steps,
+    /// Steps of earlier runs.
+    before: u64,
+    iterate: Iterate,
+    /// The best `b`.
+    intercept: f64,
+    /// For each row that counts: `x.w`, the negative slope there, and its share of a step.
+    predictions: Vec<f64>,
+    slopes: Vec<f64>,
+    shares: Vec<f64>,
+    /// The least `P` of an iterate, and that iterate; `None` if another one is returned.
+    best: Option<(f64, Option<Iterate>)>,
+    team: Team,
+    /// The rows that count.
+    moving: Vec<u32>,
+    keeper: Keeper<Iterates>,
+    horizon: u64,
+}
+
+impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
+    /// Finds predictions, intercept and slopes of the present iterate. Keeps it if it is the best.
+    fn look(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+        let Self {
+            problem,
+            iterate: Iterate { coef, .. },
+            predictions,
+            slopes,
+            moving,
+            ..
+        } = self;
+        let (rows, loss) = (problem.rows(), problem.loss());
+        self.team
+            .map_all(moving, predictions, watch, |_, i| rows.dot(i, coef))?;
+        let (predictions, moving) = (&*predictions, &*moving);
+        let at = |b: f64| {
+            let (mut value, mut slope) = (0.0, 0.0);
+            for (p, &i) in predictions.iter().zip(moving) {
+                let (c, y) = (problem.weight(i as usize), problem.target(i as usize));
+                value += c * loss.value(p + b, y);
+                slope += c * loss.slope(p + b, y);
+            }
+            (value, slope)
+        };
+        let minimum = if problem.fit_intercept() {
+            intercept::minimise(self.intercept, 1e-13, at)
+        } else {
+            Minimum::at(0.0)
+        };
+        self.intercept = minimum.b;
+        // Beside a kink the slopes on both sides are mixed so that they add up to 0.
+        let (left, right) = minimum.sides;
+        let mix = minimum.mix;
+        for ((slope, p), &i) in slopes.iter_mut().zip(predictions).zip(moving) {
+            let y = problem.target(i as usize);
+            *slope = -mix * loss.slope(p + left, y) - (1.0 - mix) * loss.slope(p + right, y);
+        }
+        if problem.fit_intercept() {
+            intercept::balance(slopes, |k| problem.weight(moving[k] as usize));
+        }
+        if let Some((least, best)) = &mut self.best {
+            let penalty = 0.5 * problem.lambda() * coef.iter().map(|w| w * w).sum::<f64>();
+            let primal = at(minimum.b).0 / problem.total_weight() + penalty;
+            if primal < *least {
+                *least = primal;
+                *best = Some(self.iterate.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
+    fn epoch(&self) -> u64 {
+        1
+    }
+
+    fn is_perfect(&self, point: &Point) -> bool {
+        self.problem.is_perfect(point)
+    }
+
+    fn resume(&mut self, horizon: u64) {
+        self.horizon = horizon;
+        self.keeper.open(horizon);
+    }
+
+    fn advance(&mut self, step: u64, _until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
+        self.keeper
+            .attend(step, self.iterate.values(), self.horizon);
+        if let Some(iterates) = self.keeper.tally() {
+            iterates.count(self.iterate.values());
+        }
+        self.look(watch)?;
+        let step = step + 1;
+        let (_, decay) = self.steps.at(self.before + step);
+        let problem = self.problem;
+        let Iterate { coef, a } = &mut self.iterate;
+        for ((share, slope), &i) in self.shares.iter_mut().zip(&self.slopes).zip(&self.moving) {
+            let i = i as usize;
+            *share = (1.0 - decay) * problem.rate(i) * slope;
+            a[i] = decay * a[i] + (1.0 - decay) * slope;
+        }
+        for w in &mut *coef {
+            *w *= decay;
+        }
+        let rows = problem.rows();
+        self.team
+            .add_all(rows, &self.moving, &self.shares, coef, watch)?;
+        if coef.iter().any(|w| !w.is_finite()) {
+            return Err(Error::Diverged);
+        }
+        Ok(step)
+    }
+
+    fn certify(
+        &mut self,
+        step: u64,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        let values = match self.keeper.output(step, self.iterate.values()) {
+            Some(values) => values,
+            None if self.best.is_some() => {
+                self.look(watch)?;
+                let best = self.best.as_ref().and_then(|(_, best)| best.as_ref());
+                best.unwrap_or(&self.iterate).values().collect()
+            }
+            None => self.iterate.values().collect(),
+        };
+        let problem = self.problem;
+        let (coef, dual) = values.split_at(problem.rows().n_cols());
+        problem.evaluate_model(
+            coef.iter().copied(),
+            problem.feasible(dual.iter().copied()),
+            precision,
+            point,
+            watch,
+        )
+    }
+}
