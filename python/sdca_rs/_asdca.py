@@ -33,8 +33,10 @@ class Asdca(CertifiedLinearModel):
         "modified_huber", "squared", "huber" and "squared_epsilon_insensitive".
     loss_param, C, lam, fit_intercept : optional
         As for :class:`Sdca`.
-    tol, max_iter, max_time : optional
-        As for :class:`Sdca`; an epoch visits as many rows as there are.
+    tol, max_time : optional
+        As for :class:`Sdca`.
+    max_iter : int, default=10000
+        Stop after this many epochs, each of which visits as many rows as there are.
     class_weight, warm_start : optional
         As for :class:`Sdca`.
     batch_size : int, default=100
@@ -108,7 +110,7 @@ class Asdca(CertifiedLinearModel):
         lam: float | None = None,
         fit_intercept: bool = True,
         tol: float = 1e-4,
-        max_iter: int = 1000,
+        max_iter: int = 10_000,
         max_time: float | None = None,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         warm_start: bool = False,

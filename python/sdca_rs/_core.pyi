@@ -27,8 +27,10 @@ _Matrix: TypeAlias = (
 
 # Coefficients and intercept.
 _Model: TypeAlias = tuple[NDArray[np.float64], float]
-# The mean row, and four numbers.
-_Scales: TypeAlias = tuple[NDArray[np.float64], tuple[float, float, float, float]]
+# The mean row, and five numbers.
+_Scales: TypeAlias = tuple[
+    NDArray[np.float64], tuple[float, float, float, float, float]
+]
 
 class _Loss(TypedDict):
     name: str

@@ -41,9 +41,10 @@ class Subgradient(CertifiedLinearModel):
         ``eta0 / t**power_t``. "auto" is "pegasos" for a loss with kinks and "constant"
         for one without.
     eta0 : float, default=None
-        At most ``1 / lam``. None is ``1 / (lam + R / gamma)``, with the mean ``R`` of
-        ``|x_i|^2`` (of the centred rows, if there is an intercept) and the bound
-        ``1 / gamma`` of the curvature of the loss (1 if it has kinks).
+        At most ``1 / lam``. None is ``1 / (lam + R / gamma)``, with the largest
+        eigenvalue ``R`` of ``X' C X / W`` (of the centred rows, if there is an
+        intercept) and the bound ``1 / gamma`` of the curvature of the loss (1 if it
+        has kinks).
     power_t : float, default=0.5
         The exponent of "invscaling", of (0, 1].
     output : {"best", "last", "average", "random"}, default="best"

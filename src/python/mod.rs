@@ -603,7 +603,7 @@ type Contents<'py> = (
     u64,
     (Bound<'py, PyArray1<f64>>, f64),
     (Bound<'py, PyArray1<f64>>, f64),
-    Option<(Bound<'py, PyArray1<f64>>, (f64, f64, f64, f64))>,
+    Option<(Bound<'py, PyArray1<f64>>, (f64, f64, f64, f64, f64))>,
 );
 
 #[pymethods]
@@ -614,7 +614,7 @@ impl PyStream {
         steps: u64,
         last: (PyReadonlyArray1<'_, f64>, f64),
         mean: (PyReadonlyArray1<'_, f64>, f64),
-        scales: Option<(PyReadonlyArray1<'_, f64>, (f64, f64, f64, f64))>,
+        scales: Option<(PyReadonlyArray1<'_, f64>, (f64, f64, f64, f64, f64))>,
     ) -> PyResult<Self> {
         let model = |(coef, intercept): (PyReadonlyArray1<'_, f64>, f64)| {
             slice("coef", &coef).map(|coef| Model {
@@ -623,10 +623,11 @@ impl PyStream {
             })
         };
         let scales = scales.map(|(mean_row, rest)| {
-            let (intercept_weight, radius, first_step, step_offset) = rest;
+            let (intercept_weight, longest_step, radius, first_step, step_offset) = rest;
             slice("mean_row", &mean_row).map(|mean_row| Scales {
                 mean_row: mean_row.to_vec(),
                 intercept_weight,
+                longest_step,
                 radius,
                 first_step,
                 step_offset,
@@ -652,11 +653,18 @@ impl PyStream {
             let Scales {
                 mean_row,
                 intercept_weight,
+                longest_step,
                 radius,
                 first_step,
                 step_offset,
             } = scales;
-            let rest = (*intercept_weight, *radius, *first_step, *step_offset);
+            let rest = (
+                *intercept_weight,
+                *longest_step,
+                *radius,
+                *first_step,
+                *step_offset,
+            );
             (array(mean_row), rest)
         });
         (

@@ -48,16 +48,16 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// For a solver whose epochs visit each row once. `finish` asks for more than the tolerance on
-    /// [`SMALL`] problems.
+    /// [`SMALL`] problems, for so many times their work.
     pub(crate) fn new<R: Rows, L: Loss>(
         problem: &Problem<'_, R, L>,
         epoch: u64,
-        finish: bool,
+        finish: f64,
         mean_q: f64,
     ) -> Self {
         let work = epoch_work(problem);
-        let least = if finish && work <= SMALL {
-            epoch * (SMALL_WORK / work).floor() as u64
+        let least = if work <= SMALL {
+            epoch * (finish * SMALL_WORK / work).floor() as u64
         } else {
             0
         };

@@ -28,6 +28,7 @@ use crate::solver::batch::Team;
 use crate::solver::course::{self, Pace, Process};
 use crate::solver::frame::Frame;
 use crate::solver::output::{Keeper, Output, Tally};
+use crate::solver::spectrum::largest_eigenvalue;
 use crate::solver::{Solver, Start};
 
 /// The settings of projected dual gradient ascent.
@@ -58,11 +59,7 @@ impl Default for DualGradient {
     }
 }
 
-/// Passes of the power iteration. It only has to come close: steps are watched.
-const POWER_PASSES: usize = 20;
-
-/// What is added to the estimate of the power iteration, which comes from below, or to the curvature
-/// that a step has met.
+/// What is added to the curvature that a step has met.
 const MARGIN: f64 = 1.05;
 
 /// Cost of an evaluation in epochs. A constant, so that runs in which a row is repeated or weighted
@@ -89,15 +86,22 @@ impl Solver for DualGradient {
             intercept::balance(&mut a, |i| problem.weight(i));
         }
         let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
-        let team = Team::new(problem.rows(), n_rows, self.n_threads)?;
+        let mut team = Team::new(problem.rows(), n_rows, self.n_threads)?;
         team.announce(&mut watch);
         let moving: Vec<u32> = (0..n_rows as u32)
             .filter(|&i| problem.weight(i as usize) > 0.0)
             .collect();
+        let sigma = match self.step {
+            None => {
+                largest_eigenvalue(problem, &frame, &moving, &mut team, &mut watch)?
+                    / problem.lambda()
+            }
+            Some(step) if step.is_finite() && step > 0.0 => 1.0 / step,
+            Some(step) => return Err(parameter("step", step, "a finite number > 0, or None")),
+        };
         let mut run = Run {
             problem,
-            mean_row: frame.mu,
-            sigma: 0.0,
+            sigma,
             guarded: self.step.is_none(),
             a,
             coef: Vec::new(),
@@ -117,11 +121,6 @@ impl Solver for DualGradient {
             ),
             horizon: 0,
         };
-        run.sigma = match self.step {
-            None => MARGIN * run.largest_curvature(frame.mean_sq_norm, &mut watch)?,
-            Some(step) if step.is_finite() && step > 0.0 => 1.0 / step,
-            Some(step) => return Err(parameter("step", step, "a finite number > 0, or None")),
-        };
         problem.coef_of(&run.a, &mut run.coef, &mut watch)?;
         let pace = Pace {
             evaluation_cost: EVALUATION_COST,
@@ -135,8 +134,6 @@ impl Solver for DualGradient {
 /// A run: its iterate, and buffers.
 struct Run<'p, 'a, R, L> {
     problem: &'p Problem<'a, R, L>,
-    /// The mean of the rows; zeros without an intercept.
-    mean_row: Vec<f64>,
     sigma: f64,
     /// Whether steps that are too long are taken back.
     guarded: bool,
@@ -158,57 +155,6 @@ struct Run<'p, 'a, R, L> {
 }
 
 impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
-    /// Estimates `lambda_max(X' C X) / (lambda W)`, from below.
-    fn largest_curvature(
-        &mut self,
-        mean_sq_norm: f64,
-        watch: &mut Watch<'_>,
-    ) -> Result<f64, Error> {
-        let problem = self.problem;
-        let rows = problem.rows();
-        // The trace of X' C X / W bounds its eigenvalues.
-        let bound = mean_sq_norm / problem.lambda();
-        if bound == 0.0 {
-            return Ok(1.0);
-        }
-        // A start that depends neither on the order of rows nor on whether they are repeated or
-        // weighted: the sum of the squares of each column has no reason to be orthogonal to anything.
-        let mut direction = vec![0.0; rows.n_cols()];
-        for k in 0..direction.len() {
-            direction[k] = 1.0 + (k % 7) as f64 / 7.0;
-        }
-        let mut estimate = 0.0;
-        for _ in 0..POWER_PASSES {
-            let norm = norm(&direction);
-            for v in &mut direction {
-                *v /= norm;
-            }
-            let offset: f64 = self
-                .mean_row
-                .iter()
-                .zip(&direction)
-                .map(|(m, v)| m * v)
-                .sum();
-            self.team
-                .map_all(&self.moving, &mut self.shares, watch, |_, i| {
-                    problem.rate(i) * (rows.dot(i, &direction) - offset)
-                })?;
-            // Centred on one side is enough: the shares add up to 0.
-            direction.fill(0.0);
-            self.team
-                .add_all(rows, &self.moving, &self.shares, &mut direction, watch)?;
-            let before = estimate;
-            estimate = self::norm(&direction);
-            if estimate == 0.0 {
-                return Ok(bound);
-            }
-            if (estimate - before).abs() <= 1e-3 * estimate {
-                break;
-            }
-        }
-        Ok(estimate)
-    }
-
     /// The new dual values, in `next`.
     fn propose(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
         let Self {
@@ -285,10 +231,6 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
         }
         Ok(())
     }
-}
-
-fn norm(v: &[f64]) -> f64 {
-    v.iter().map(|v| v * v).sum::<f64>().sqrt()
 }
 
 impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {

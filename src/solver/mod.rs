@@ -10,6 +10,7 @@ mod output;
 mod pegasos;
 mod rate;
 mod sdca;
+mod spectrum;
 mod subgradient;
 
 pub use asdca::Asdca;

@@ -21,10 +21,12 @@
 //! `sqrt(P(0) / lambda)`; for the hinge without intercept, where `P(0) = 1`, that of the paper.
 //!
 //! **Intercept.** Not regularised. Rows are centred ([`super::frame`]), and `b` takes the steps of a
-//! column of value `sqrt(s)`. What is returned has the best `b` for its `w`.
+//! column of value `sqrt(s)`, but none longer than the distance over which the slope of the loss
+//! changes: the first steps of length `1 / (lambda t)` would carry it away too far to come back. What
+//! is returned has the best `b` for its `w`.
 
 use crate::error::Error;
-use crate::loss::Loss;
+use crate::loss::{Loss, Target};
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem, rows_per_block};
 use crate::rows::Rows;
@@ -101,7 +103,7 @@ impl Pegasos {
         let rows = problem.rows();
         let mut watch = Watch::new(None, monitor);
         let scales = stream.as_ref().and_then(|stream| stream.scales.as_ref());
-        let mut state = State::new(self, problem, scales, &mut watch)?;
+        let mut state = State::new(self, problem, 0, scales, &mut watch)?;
         let (mut mean, before) = match stream {
             None => (Model::zero(rows.n_cols()), 0),
             Some(stream) => {
@@ -110,9 +112,8 @@ impl Pegasos {
                 (stream.mean, stream.steps)
             }
         };
-        let moving = std::mem::take(&mut state.moving);
-        let batch = self.batch_size.unwrap_or(1);
-        let mut team = Team::new(rows, batch.min(moving.len()), self.n_threads)?;
+        let (moving, batch) = (std::mem::take(&mut state.moving), state.batch);
+        let mut team = Team::new(rows, batch, self.n_threads)?;
         let mut order = Order::new(self.sampling, self.seed, moving);
         order.next_epoch();
         let mut tally = Scaled::new(state.values().count(), rows.n_cols());
@@ -149,6 +150,7 @@ impl Pegasos {
             scales: Some(Scales {
                 mean_row: state.frame.mu,
                 intercept_weight: state.s,
+                longest_step: state.longest,
                 radius: state.radius,
                 first_step: state.steps.first,
                 step_offset: state.steps.offset,
@@ -199,6 +201,8 @@ pub struct Scales {
     pub mean_row: Vec<f64>,
     /// `s`.
     pub intercept_weight: f64,
+    /// The longest step of the intercept.
+    pub longest_step: f64,
     /// The radius of the projection; infinite without one.
     pub radius: f64,
     /// `eta` where `t + t0 = 1`.
@@ -219,7 +223,7 @@ impl Solver for Pegasos {
         self.check()?;
         let rows = problem.rows();
         let mut watch = Watch::new(budget.max_time, monitor);
-        let mut state = State::new(self, problem, None, &mut watch)?;
+        let mut state = State::new(self, problem, Self::SMALL, None, &mut watch)?;
         let mut before = 0;
         if let Some(start) = start {
             before = start.steps;
@@ -228,13 +232,7 @@ impl Solver for Pegasos {
                 intercept: start.intercept,
             });
         }
-        let moving = std::mem::take(&mut state.moving);
-        let auto = if moving.len() <= Self::SMALL {
-            moving.len()
-        } else {
-            1
-        };
-        let batch = self.batch_size.unwrap_or(auto).clamp(1, moving.len());
+        let (moving, batch) = (std::mem::take(&mut state.moving), state.batch);
         let epoch = moving.len().div_ceil(batch) as u64;
         let team = Team::new(rows, batch, self.n_threads)?;
         team.announce(&mut watch);
@@ -366,6 +364,8 @@ struct State {
     frame: Frame,
     /// Weight of the intercept's column.
     s: f64,
+    /// The longest step of the intercept: `gamma`, or 1 for a loss with kinks.
+    longest: f64,
     steps: Steps,
     /// Of the projection; infinite without one.
     radius: f64,
@@ -387,14 +387,18 @@ struct State {
     moving: Vec<u32>,
     /// The number of them.
     n_moving: f64,
+    /// Rows in a batch.
+    batch: usize,
     shares: Vec<f64>,
 }
 
 impl State {
-    /// The state at the start, with the scales of a stream if they are known.
+    /// The state at the start, with the scales of a stream if they are known. By default up to `small`
+    /// rows are one batch.
     fn new<R: Rows, L: Loss>(
         settings: &Pegasos,
         problem: &Problem<'_, R, L>,
+        small: usize,
         scales: Option<&Scales>,
         watch: &mut Watch<'_>,
     ) -> Result<Self, Error> {
@@ -429,8 +433,15 @@ impl State {
         // The intercept steps by itself.
         let s = std::mem::take(&mut frame.s);
         let n_moving = moving.len() as f64;
+        let auto = if moving.len() <= small {
+            moving.len()
+        } else {
+            1
+        };
+        let batch = settings.batch_size.unwrap_or(auto).clamp(1, moving.len());
         let mut state = Self {
             s,
+            longest: f64::INFINITY,
             steps: Steps {
                 first: 0.0,
                 power: settings.learning_rate.power(),
@@ -449,28 +460,44 @@ impl State {
             intercept_sum: 0.0,
             moving,
             n_moving,
+            batch,
             shares: Vec::new(),
         };
         if let Some(scales) = scales {
             state.steps.first = scales.first_step;
             state.steps.offset = scales.step_offset;
             state.radius = scales.radius;
+            state.longest = scales.longest_step;
             return Ok(state);
         }
         // The model without coefficients: P(0), and its intercept.
         let mut zero = Point::default();
         let nothing = std::iter::repeat_n(0.0, n_rows);
         problem.evaluate(nothing, 1e-6, &mut zero, watch)?;
-        let weight = n_moving / problem.total_weight();
-        let curvature = loss_curvature(problem, zero.intercept)
-            * (weight * (largest + s * max_weight(problem)));
+        // Of the mean of k rows out of n, drawn without replacement (Gower et al., SGD: general
+        // analysis and improved rates, 2019): from the largest |x|^2 for k = 1 to the mean for k = n.
+        let (n, k) = (n_moving, state.batch as f64);
+        let largest = n / problem.total_weight() * (largest + s * max_weight(problem));
+        let mean = state.frame.mean_sq_norm + s;
+        let sq_norm = if n > 1.0 {
+            ((n - k) * largest + n * (k - 1.0) * mean) / (k * (n - 1.0))
+        } else {
+            mean
+        };
+        let loss_curvature = loss_curvature(problem);
+        let curvature = loss_curvature * sq_norm;
+        state.longest = 1.0 / loss_curvature;
         state.steps = settings
             .learning_rate
             .steps(problem.loss(), problem.lambda(), curvature)?;
         if project {
             state.radius = (zero.certificate.primal / problem.lambda()).sqrt();
         }
-        state.intercept = zero.intercept;
+        // For labels the best constant often puts a whole class on the kink of the hinge, where
+        // rounding would decide about the first step.
+        if L::TARGET != Target::Label {
+            state.intercept = zero.intercept;
+        }
         Ok(state)
     }
 
@@ -528,7 +555,8 @@ impl State {
         }
         self.shrink(decay, &mut tally);
         if problem.fit_intercept() {
-            self.intercept += self.s * shares.iter().sum::<f64>();
+            let column = self.s.min(self.longest / eta);
+            self.intercept += column * shares.iter().sum::<f64>();
         }
         for share in &mut shares {
             *share /= self.scale;

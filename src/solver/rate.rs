@@ -1,7 +1,7 @@
 //! Step lengths of the methods that go down subgradients of `P`.
 
 use crate::error::Error;
-use crate::loss::Loss;
+use crate::loss::{Link, Loss};
 use crate::problem::Problem;
 use crate::rows::Rows;
 use crate::run::parameter;
@@ -114,8 +114,9 @@ impl Steps {
 }
 
 /// Bounds the second derivative of the loss: `1 / gamma` of a smooth one, 1 for one with kinks. Of
-/// one whose curvature has no bound (Poisson) it is the mean around the constant prediction `b`.
-pub(crate) fn loss_curvature<R: Rows, L: Loss>(problem: &Problem<'_, R, L>, b: f64) -> f64 {
+/// one whose curvature has no bound (Poisson) it is the mean around the prediction for the largest
+/// target.
+pub(crate) fn loss_curvature<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f64 {
     let loss = problem.loss();
     if loss.smoothness() > 0.0 {
         return 1.0 / loss.smoothness();
@@ -123,10 +124,11 @@ pub(crate) fn loss_curvature<R: Rows, L: Loss>(problem: &Problem<'_, R, L>, b: f
     if loss.lipschitz().is_finite() {
         return 1.0;
     }
-    let curvature = |i: usize| {
-        let y = problem.target(i);
-        problem.weight(i) * (loss.slope(b + 1.0, y) - loss.slope(b - 1.0, y)) / 2.0
+    let counting = (0..problem.rows().n_rows()).filter(|&i| problem.weight(i) > 0.0);
+    let largest = counting.map(|i| problem.target(i)).fold(1.0, f64::max);
+    let p = match L::LINK {
+        Link::Log => largest.ln(),
+        Link::Identity | Link::Logit => largest,
     };
-    let sum: f64 = (0..problem.rows().n_rows()).map(curvature).sum();
-    sum / problem.total_weight()
+    (loss.slope(p + 1.0, largest) - loss.slope(p - 1.0, largest)) / 2.0
 }

@@ -107,8 +107,11 @@ impl Solver for Sdca {
         let (state, moving) = State::new(problem, start, &mut watch)?;
         let rows = problem.rows();
         let epoch = moving.len() as u64;
-        let plain = budget.record_every.is_none() && self.output == Output::Last && start.is_none();
-        let pace = Pace::new(problem, epoch, plain, state.mean_q);
+        // On small data: see `Pace`.
+        let studied =
+            budget.record_every.is_some() || self.output != Output::Last || start.is_some();
+        let finish = if studied { 0.0 } else { 1.0 };
+        let pace = Pace::new(problem, epoch, finish, state.mean_q);
         let sgd = match self.first_epoch {
             _ if start.is_some() => false,
             FirstEpoch::Auto => state.mean_q <= SGD_MAX_MEAN_Q,

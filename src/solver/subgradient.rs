@@ -24,6 +24,7 @@ use crate::solver::dual_gradient::{EVALUATION_COST, Iterates};
 use crate::solver::frame::Frame;
 use crate::solver::output::{Keeper, Output};
 use crate::solver::rate::{LearningRate, Steps, loss_curvature};
+use crate::solver::spectrum::largest_eigenvalue;
 use crate::solver::{Solver, Start};
 
 /// The settings of subgradient descent.
@@ -69,9 +70,15 @@ impl Solver for Subgradient {
         let n_rows = rows.n_rows();
         let mut watch = Watch::new(budget.max_time, monitor);
         let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
+        let mut team = Team::new(rows, n_rows, self.n_threads)?;
+        team.announce(&mut watch);
+        let moving: Vec<u32> = (0..n_rows as u32)
+            .filter(|&i| problem.weight(i as usize) > 0.0)
+            .collect();
         let mut zero = Point::default();
         problem.evaluate(vec![0.0; n_rows], 1e-6, &mut zero, &mut watch)?;
-        let curvature = loss_curvature(problem, zero.intercept) * frame.mean_sq_norm;
+        let largest = largest_eigenvalue(problem, &frame, &moving, &mut team, &mut watch)?;
+        let curvature = loss_curvature(problem) * largest;
         let has_kinks = loss.smoothness() == 0.0 && loss.lipschitz().is_finite();
         let rate = match self.learning_rate {
             Some(rate) => rate,
@@ -85,11 +92,6 @@ impl Solver for Subgradient {
         if problem.fit_intercept() {
             intercept::balance(&mut a, |i| problem.weight(i));
         }
-        let team = Team::new(rows, n_rows, self.n_threads)?;
-        team.announce(&mut watch);
-        let moving: Vec<u32> = (0..n_rows as u32)
-            .filter(|&i| problem.weight(i as usize) > 0.0)
-            .collect();
         let mut run = Run {
             problem,
             steps: rate.steps(loss, problem.lambda(), curvature)?,

@@ -1,0 +1,68 @@
+//! The largest eigenvalue of the data, which bounds the steps of full-batch methods.
+
+use crate::error::Error;
+use crate::loss::Loss;
+use crate::problem::Problem;
+use crate::rows::Rows;
+use crate::run::Watch;
+use crate::solver::batch::Team;
+use crate::solver::frame::Frame;
+
+/// Passes of the power iteration at most. It only has to come close.
+const PASSES: usize = 20;
+
+/// The iteration ends where the estimate grows by less than this fraction of itself.
+const PRECISION: f64 = 1e-3;
+
+/// What is added to the estimate, which comes from below.
+const MARGIN: f64 = 1.05;
+
+/// `lambda_max(X' C X) / W` for the rows that count, centred by the frame: estimated by power
+/// iteration and increased a little.
+///
+/// The start depends neither on the order of rows nor on whether they are repeated or weighted. If it
+/// is orthogonal to all rows, the result is the trace, which is an upper bound.
+pub(super) fn largest_eigenvalue<R: Rows, L: Loss>(
+    problem: &Problem<'_, R, L>,
+    frame: &Frame,
+    moving: &[u32],
+    team: &mut Team,
+    watch: &mut Watch<'_>,
+) -> Result<f64, Error> {
+    let rows = problem.rows();
+    let trace = frame.mean_sq_norm;
+    // No direction that data are likely to be orthogonal to.
+    let start = (0..rows.n_cols()).map(|j| 1.0 + (j % 7) as f64 / 7.0);
+    let mut direction: Vec<f64> = start.collect();
+    let mut shares = vec![0.0; moving.len()];
+    let mut estimate = 0.0;
+    for _ in 0..PASSES {
+        let length = norm(&direction);
+        for v in &mut direction {
+            *v /= length;
+        }
+        let offset = frame.mu_dot(&direction);
+        team.map_all(moving, &mut shares, watch, |_, i| {
+            problem.weight(i) / problem.total_weight() * (rows.dot(i, &direction) - offset)
+        })?;
+        // To centre one side is enough: the shares add up to 0.
+        direction.fill(0.0);
+        team.add_all(rows, moving, &shares, &mut direction, watch)?;
+        let before = estimate;
+        estimate = norm(&direction);
+        if estimate - before <= PRECISION * estimate {
+            break;
+        }
+    }
+    let bound = if estimate > 0.0 {
+        (MARGIN * estimate).min(trace)
+    } else {
+        trace
+    };
+    // Rows without entries: any step will do.
+    Ok(if bound > 0.0 { bound } else { 1.0 })
+}
+
+fn norm(v: &[f64]) -> f64 {
+    v.iter().map(|v| v * v).sum::<f64>().sqrt()
+}
