@@ -23,13 +23,18 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
 .DELETE_ON_ERROR:
 # cargo runs in parallel by itself, and two pips must not write into one .venv.
 .NOTPARALLEL:
-.PHONY: help demo test test-rust test-python lint lint-rust lint-python bench docs build clean need-cargo
+EXAMPLES := four_algorithms average_and_t0 blood_cells primal_and_dual logistic_sgd_or_sdca
+.PHONY: help demo examples test test-rust test-python lint lint-rust lint-python bench docs build clean need-cargo
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(EXTRA)plot.stamp ## fit, certify and plot on bundled data
 	$(BIN)/python examples/demo.py
+
+# At full size, with more data: SDCA_RS_DATA=FOLDER .venv/bin/python examples/NAME.py
+examples: $(EXTRA)examples.stamp ## run all examples at reduced size, pictures in build/examples
+	for name in $(EXAMPLES); do $(BIN)/python examples/$$name.py --quick || exit 1; done
 
 # $(VENV_READY) comes first because it tells at once what the machine lacks.
 test: $(VENV_READY) test-rust test-python ## run all tests, Rust and Python

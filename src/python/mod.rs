@@ -598,12 +598,15 @@ impl Job for StreamJob<'_> {
 #[pyclass(frozen, name = "Stream", module = "sdca_rs._core")]
 struct PyStream(Stream);
 
+/// The numbers of [`Scales`], in their order.
+type Numbers = (f64, f64, f64, f64, f64);
+
 /// The contents of a [`Stream`], for pickling.
 type Contents<'py> = (
     u64,
     (Bound<'py, PyArray1<f64>>, f64),
     (Bound<'py, PyArray1<f64>>, f64),
-    Option<(Bound<'py, PyArray1<f64>>, (f64, f64, f64, f64, f64))>,
+    Option<(Bound<'py, PyArray1<f64>>, Numbers)>,
 );
 
 #[pymethods]
@@ -614,7 +617,7 @@ impl PyStream {
         steps: u64,
         last: (PyReadonlyArray1<'_, f64>, f64),
         mean: (PyReadonlyArray1<'_, f64>, f64),
-        scales: Option<(PyReadonlyArray1<'_, f64>, (f64, f64, f64, f64, f64))>,
+        scales: Option<(PyReadonlyArray1<'_, f64>, Numbers)>,
     ) -> PyResult<Self> {
         let model = |(coef, intercept): (PyReadonlyArray1<'_, f64>, f64)| {
             slice("coef", &coef).map(|coef| Model {

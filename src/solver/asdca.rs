@@ -34,7 +34,7 @@ use crate::run::{Budget, Fit, Monitor, Watch, parameter};
 use crate::solver::batch::Team;
 use crate::solver::course::{self, Pace, Process};
 use crate::solver::frame::{Frame, Sum};
-use crate::solver::output::{Keeper, Output, Sums, Trace};
+use crate::solver::output::{Keeper, Output, Sums, Trace, check_average_from};
 use crate::solver::{Solver, Start};
 
 /// The settings of accelerated mini-batch SDCA.
@@ -81,7 +81,7 @@ impl Solver for Asdca {
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error> {
         budget.check()?;
-        self.output.check(self.average_from)?;
+        check_average_from(self.average_from)?;
         let gamma = problem.loss().smoothness();
         if gamma == 0.0 {
             return Err(Error::NotSmooth {
@@ -363,7 +363,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
                 sums,
             );
         }
-        if until % epoch == 0 {
+        if until.is_multiple_of(epoch) {
             self.state.centre += self.state.frame.s * self.state.v.pull;
             let epochs = until / epoch;
             if epochs.is_power_of_two() || epochs.is_multiple_of(64) {

@@ -27,7 +27,7 @@ use crate::run::{Budget, Fit, Monitor, Watch, parameter};
 use crate::solver::batch::Team;
 use crate::solver::course::{self, Pace, Process};
 use crate::solver::frame::Frame;
-use crate::solver::output::{Keeper, Output, Tally};
+use crate::solver::output::{Keeper, Output, Tally, check_average_from};
 use crate::solver::spectrum::largest_eigenvalue;
 use crate::solver::{Solver, Start};
 
@@ -75,7 +75,7 @@ impl Solver for DualGradient {
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error> {
         budget.check()?;
-        self.output.check(self.average_from)?;
+        check_average_from(self.average_from)?;
         let n_rows = problem.rows().n_rows();
         let mut watch = Watch::new(budget.max_time, monitor);
         let mut a = match start {

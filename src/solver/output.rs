@@ -41,18 +41,18 @@ impl Output {
             )),
         }
     }
+}
 
-    /// Checks `T0` as a fraction of the run.
-    pub(crate) fn check(self, average_from: f64) -> Result<(), Error> {
-        if (0.0..1.0).contains(&average_from) {
-            return Ok(());
-        }
-        Err(parameter(
-            "average_from",
-            average_from,
-            "a number in [0, 1)",
-        ))
+/// Checks `T0` as a fraction of the run.
+pub(crate) fn check_average_from(average_from: f64) -> Result<(), Error> {
+    if (0.0..1.0).contains(&average_from) {
+        return Ok(());
     }
+    Err(parameter(
+        "average_from",
+        average_from,
+        "a number in [0, 1)",
+    ))
 }
 
 /// Told of each change of a dual value.

@@ -34,7 +34,7 @@ use crate::run::{Budget, Fit, Monitor, Watch, parameter};
 use crate::solver::batch::Team;
 use crate::solver::course::{self, Pace, Process};
 use crate::solver::frame::{Frame, Sum};
-use crate::solver::output::{Keeper, Output, Tally};
+use crate::solver::output::{Keeper, Output, Tally, check_average_from};
 use crate::solver::rate::{LearningRate, Steps, loss_curvature};
 use crate::solver::{Solver, Start, check_length};
 
@@ -82,7 +82,7 @@ impl Pegasos {
     pub const SMALL: usize = 100;
 
     fn check(&self) -> Result<(), Error> {
-        self.output.check(self.average_from)?;
+        check_average_from(self.average_from)?;
         if self.batch_size == Some(0) {
             return Err(parameter("batch_size", 0, "an integer >= 1"));
         }
@@ -102,12 +102,14 @@ impl Pegasos {
         self.check()?;
         let rows = problem.rows();
         let mut watch = Watch::new(None, monitor);
+        if let Some(stream) = &stream {
+            check_length("coef", &stream.last.coef, rows.n_cols())?;
+        }
         let scales = stream.as_ref().and_then(|stream| stream.scales.as_ref());
         let mut state = State::new(self, problem, 0, scales, &mut watch)?;
         let (mut mean, before) = match stream {
             None => (Model::zero(rows.n_cols()), 0),
             Some(stream) => {
-                check_length("coef", &stream.last.coef, rows.n_cols())?;
                 state.take_model(&stream.last);
                 (stream.mean, stream.steps)
             }
@@ -317,7 +319,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             self.state
                 .step(self.problem, &mut self.team, batch, t, tally);
         }
-        if until % epoch == 0 {
+        if until.is_multiple_of(epoch) {
             self.state.settle();
         }
         Ok(until)

@@ -30,7 +30,7 @@ use crate::rows::Rows;
 use crate::run::{Budget, Fit, Monitor, Watch, parameter};
 use crate::solver::course::{self, Pace, Process};
 use crate::solver::frame::{Frame, Sum};
-use crate::solver::output::{Keeper, NoTrace, Output, Sums, Trace};
+use crate::solver::output::{Keeper, NoTrace, Output, Sums, Trace, check_average_from};
 use crate::solver::{Solver, Start};
 
 /// How the first epoch of a cold start is done.
@@ -102,7 +102,7 @@ impl Solver for Sdca {
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error> {
         budget.check()?;
-        self.output.check(self.average_from)?;
+        check_average_from(self.average_from)?;
         let mut watch = Watch::new(budget.max_time, monitor);
         let (state, moving) = State::new(problem, start, &mut watch)?;
         let rows = problem.rows();
@@ -354,7 +354,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             (None, true) => state.descend(problem, visits, step + 1, seen, &mut NoTrace),
             (Some(sums), true) => state.descend(problem, visits, step + 1, seen, sums),
         }
-        if until % epoch == 0 {
+        if until.is_multiple_of(epoch) {
             state.end_epoch(problem, until / epoch, watch)?;
         }
         Ok(until)

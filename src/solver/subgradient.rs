@@ -22,7 +22,7 @@ use crate::solver::batch::Team;
 use crate::solver::course::{self, Pace, Process};
 use crate::solver::dual_gradient::{EVALUATION_COST, Iterates};
 use crate::solver::frame::Frame;
-use crate::solver::output::{Keeper, Output};
+use crate::solver::output::{Keeper, Output, check_average_from};
 use crate::solver::rate::{LearningRate, Steps, loss_curvature};
 use crate::solver::spectrum::largest_eigenvalue;
 use crate::solver::{Solver, Start};
@@ -65,7 +65,7 @@ impl Solver for Subgradient {
     ) -> Result<Fit, Error> {
         budget.check()?;
         let output = self.output.unwrap_or_default();
-        output.check(self.average_from)?;
+        check_average_from(self.average_from)?;
         let (rows, loss) = (problem.rows(), problem.loss());
         let n_rows = rows.n_rows();
         let mut watch = Watch::new(budget.max_time, monitor);
