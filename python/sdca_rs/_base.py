@@ -27,6 +27,7 @@ from sdca_rs._data import (
     as_number,
     as_weights,
     is_sparse,
+    lam_of,
     loss_shape,
     regularisation,
     validate_X,
@@ -178,9 +179,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             report=reporter if reporter.is_needed else None,
         )
         self._keep(fits, labels)
-        if lam is None:
-            lam = 1.0 / (C * (n_samples if weights is None else float(weights.sum())))
-        self._lam = lam
+        self._lam = lam_of(C, lam, n_samples, weights)
         reporter.finish(fits)
         warn_not_converged(
             type(self).__name__, fits, float(self.tol), reporter.classes, stacklevel=3

@@ -344,6 +344,16 @@ def regularisation(C: Any, lam: Any) -> tuple[float | None, float | None]:
     return None, as_number("lam", lam, "a finite number > 0")
 
 
+def lam_of(
+    C: float | None, lam: float | None, n_samples: int, weights: Floats | None
+) -> float:
+    """Return lambda for what :func:`regularisation` has resolved."""
+    if lam is not None:
+        return lam
+    assert C is not None
+    return 1.0 / (C * (n_samples if weights is None else float(weights.sum())))
+
+
 def loss_shape(loss: LossInfo, loss_param: Any) -> float | None:
     """Check the type of a loss's shape parameter; its range is checked by the core."""
     if loss_param is None:

@@ -24,6 +24,7 @@ from sdca_rs._data import (
     as_matrix,
     as_number,
     as_weights,
+    lam_of,
     loss_shape,
     regularisation,
     validate_X,
@@ -265,7 +266,7 @@ class Pegasos(CertifiedLinearModel):
         begins = not hasattr(self, "coef_")
         if not begins and classify != hasattr(self, "classes_"):
             raise ValueError(
-                f"loss: found {self.loss!r}, expected the one that the stream began with"
+                f"loss: found {self.loss!r}, expected that of the earlier parts"
             )
         if self.output == "random":
             raise ValueError(
@@ -343,11 +344,9 @@ class Pegasos(CertifiedLinearModel):
 
     def _stream_lam(self, begins: bool, n_samples: int, weights: Any) -> float:
         C, lam = regularisation(self.C, self.lam)
-        if lam is not None:
-            return lam
-        if not begins:
+        if lam is None and not begins:
             return self._lam
-        return 1.0 / (C * (n_samples if weights is None else float(weights.sum())))
+        return lam_of(C, lam, n_samples, weights)
 
     def _earlier(self) -> list[Stream]:
         if hasattr(self, "_streams"):
@@ -356,7 +355,5 @@ class Pegasos(CertifiedLinearModel):
         coef, intercept = self._models()
         return [
             Stream(steps, (w, b), (w, b), None)
-            for steps, w, b in zip(
-                self._steps, coef, intercept.tolist(), strict=True
-            )
+            for steps, w, b in zip(self._steps, coef, intercept.tolist(), strict=True)
         ]
