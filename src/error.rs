@@ -159,7 +159,7 @@ pub enum Error {
     )]
     Diverged,
     /// A solver for smooth losses got another one.
-    #[error("loss: found {found:?}, expected a smooth loss, {}", smooth_relative(*.relative))]
+    #[error("loss: found {found:?}, expected a smooth loss {}", smooth_relative(*.relative))]
     NotSmooth {
         /// Name of the loss.
         found: &'static str,
@@ -173,7 +173,7 @@ pub enum Error {
 
 fn smooth_relative(relative: Option<&'static str>) -> String {
     match relative {
-        Some(name) => format!("such as its smooth relative {name:?}"),
-        None => format!("one of {}", loss::smooth_names().join(", ")),
+        Some(name) => format!("such as {name:?}"),
+        None => format!("(one of {})", loss::smooth_names().join(", ")),
     }
 }

@@ -296,12 +296,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         point.coef = coef;
         let primal = self.settle(precision, point, watch)?;
         let (dual, support) = self.dual(&point.dual, &point.coef, watch)?;
-        point.certificate = Certificate {
-            primal,
-            dual,
-            gap: primal - dual,
-            support,
-        };
+        point.certificate = Certificate::new(primal, dual, support);
         Ok(())
     }
 
@@ -336,12 +331,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         let mut of_dual = Vec::new();
         self.coef_of(&point.dual, &mut of_dual, watch)?;
         let (dual, support) = self.dual(&point.dual, &of_dual, watch)?;
-        point.certificate = Certificate {
-            primal,
-            dual,
-            gap: primal - dual,
-            support,
-        };
+        point.certificate = Certificate::new(primal, dual, support);
         Ok(())
     }
 
@@ -374,11 +364,8 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         let mut of_slopes = Vec::new();
         self.coef_of(&slopes, &mut of_slopes, watch)?;
         let (dual, support) = self.dual(&slopes, &of_slopes, watch)?;
-        let certificate = &mut point.certificate;
-        if dual > certificate.dual {
-            certificate.dual = dual;
-            certificate.gap = certificate.primal - dual;
-            certificate.support = support;
+        if dual > point.certificate.dual {
+            point.certificate = Certificate::new(point.certificate.primal, dual, support);
             point.dual = slopes;
         }
         Ok(())

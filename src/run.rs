@@ -76,6 +76,16 @@ pub struct Certificate {
 }
 
 impl Certificate {
+    /// What `P` and `D` prove together.
+    pub(crate) fn new(primal: f64, dual: f64, support: usize) -> Self {
+        Self {
+            primal,
+            dual,
+            gap: primal - dual,
+            support,
+        }
+    }
+
     /// Whether `gap <= tol * primal`. Never for `tol = 0`, which asks for all epochs: a gap that
     /// rounding has made zero or less proves nothing.
     pub fn is_within(&self, tol: f64) -> bool {

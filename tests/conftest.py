@@ -19,6 +19,17 @@ NAMES = list(LOSSES)
 CLASSIFIERS = [name for name in NAMES if LOSSES[name].task == "classification"]
 REGRESSORS = [name for name in NAMES if LOSSES[name].task == "regression"]
 
+# Losses whose slope has a bounded slope itself: Asdca is for these.
+SMOOTH = [
+    "squared_hinge",
+    "smooth_hinge",
+    "log",
+    "modified_huber",
+    "squared",
+    "huber",
+    "squared_epsilon_insensitive",
+]
+
 # Shape parameters other than the defaults. A loss without an entry takes its default.
 SHAPES = {
     "smooth_hinge": 0.5,
@@ -180,10 +191,10 @@ class Problem:
     def lam_of(self, C: float) -> float:
         return 1 / (C * self.c.sum())
 
-    def fit(self, **settings: Any) -> Sdca:
-        """Fit the package's estimator, with epochs enough for any tolerance."""
+    def fit(self, estimator: Any = Sdca, **settings: Any) -> Any:
+        """Fit an estimator of the package, with epochs enough for any tolerance."""
         defaults = {"loss_param": self.loss_param, "max_iter": 10**6, "random_state": 0}
-        return Sdca(self.loss, **(defaults | settings)).fit(
+        return estimator(self.loss, **(defaults | settings)).fit(
             self.X, self.y, self.weights
         )
 

@@ -85,11 +85,20 @@ def test_fits_in_many_threads_do_not_disturb_each_other(digits):
 def test_history_tells_the_run(binary):
     est = Sdca(loss="log", tol=1e-6, random_state=0).fit(*binary)
     history = est.history_
-    assert sorted(history) == ["dual", "epoch", "gap", "primal", "seconds", "support"]
+    assert sorted(history) == [
+        "cpu_seconds",
+        "dual",
+        "epoch",
+        "gap",
+        "primal",
+        "seconds",
+        "support",
+    ]
     assert len({len(column) for column in history.values()}) == 1
     assert history["epoch"][0] == 0
     assert (np.diff(history["epoch"]) > 0).all()
     assert (np.diff(history["seconds"]) >= 0).all()
+    assert (np.diff(history["cpu_seconds"]) >= 0).all()
     assert (np.diff(history["dual"]) > -1e-12).all()
     np.testing.assert_array_equal(history["primal"] - history["dual"], history["gap"])
     assert history["primal"][-1] == est.objective_

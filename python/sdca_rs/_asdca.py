@@ -97,8 +97,7 @@ class Asdca(CertifiedLinearModel):
     >>> Asdca(loss="hinge").fit(X, y)
     Traceback (most recent call last):
         ...
-    ValueError: loss: found "hinge", expected a smooth loss, such as its smooth relative
-    "smooth_hinge"
+    ValueError: loss: found "hinge", expected a smooth loss such as "smooth_hinge"
     """
 
     def __init__(
