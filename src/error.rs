@@ -153,11 +153,11 @@ pub enum Error {
         what: &'static str,
     },
     /// The steps were too long.
-    #[error(
-        "learning_rate: found steps so long that the coefficients overflow, expected shorter ones \
-         (a smaller eta0, or project=True)"
-    )]
-    Diverged,
+    #[error("{name}: found steps so long that the coefficients overflow, expected shorter ones")]
+    Diverged {
+        /// The setting that decides how long they are.
+        name: &'static str,
+    },
     /// A solver for smooth losses got another one.
     #[error("loss: found {found:?}, expected a smooth loss {}", smooth_relative(*.relative))]
     NotSmooth {

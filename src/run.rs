@@ -286,7 +286,7 @@ pub struct Fit {
     pub certificate: Certificate,
     /// Epochs done, the last one perhaps in part.
     pub epochs: f64,
-    /// Steps done: as many as rows visited, or batches of rows.
+    /// Steps done, each for a row, a batch of rows, or all rows, as the solver has it.
     pub steps: u64,
     /// Why the run ended.
     pub stop: StopReason,

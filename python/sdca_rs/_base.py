@@ -217,6 +217,14 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
                 f"previous fit, expected {(n_problems, n_samples)}; a warm start needs "
                 "the same rows (warm_start=False starts afresh)"
             )
+        self._check_classes(labels)
+        return (start, *self._models(), self._steps)
+
+    def _is_fitted(self) -> bool:
+        return hasattr(self, "coef_")
+
+    def _check_classes(self, labels: Labels | None) -> None:
+        """Refuse a warm start from a model of other classes."""
         before = getattr(self, "classes_", np.array([]))
         if labels is not None and not np.array_equal(before, labels.classes):
             raise ValueError(
@@ -224,7 +232,6 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
                 f"{before.tolist()} as in the previous fit (warm_start=False starts "
                 "afresh)"
             )
-        return (start, *self._models(), self._steps)
 
     def _models(self) -> tuple[Floats, Floats]:
         """Coefficients and intercepts, a row and an entry for each problem."""

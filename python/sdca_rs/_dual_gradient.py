@@ -31,14 +31,16 @@ class DualGradient(CertifiedLinearModel):
         What to minimise, by name; see :func:`sdca_rs.losses`.
     loss_param, C, lam, fit_intercept : optional
         As for :class:`Sdca`.
-    tol, max_iter, max_time : optional
+    tol : float, default=1e-4
+        Stop when ``duality_gap_ <= tol * objective_``; 0 runs all epochs.
+    max_iter, max_time : optional
         As for :class:`Sdca`; an epoch is one step.
     class_weight, warm_start : optional
         As for :class:`Sdca`.
     step : float or "auto", default="auto"
         The length of a step. Longer than ``2 lam W / lambda_max``, with the largest
         eigenvalue of ``X' C X`` (of the centred rows, if there is an intercept), it
-        does not converge. "auto" estimates that eigenvalue by power iteration and
+        need not converge. "auto" estimates that eigenvalue by power iteration and
         shortens steps that turn out to be too long.
     output : {"last", "average", "random"}, default="last"
         The dual point that is returned, and certified on the way.

@@ -19,6 +19,7 @@ from sdca_rs._base import (
 )
 from sdca_rs._core import Progress, Solver, Stream
 from sdca_rs._data import (
+    Floats,
     Labels,
     as_flag,
     as_matrix,
@@ -58,7 +59,8 @@ class Pegasos(CertifiedLinearModel):
     max_iter, max_time : optional
         As for :class:`Sdca`; an epoch visits as many rows as there are.
     class_weight, warm_start : optional
-        As for :class:`Sdca`. A warm start goes on with the next step.
+        As for :class:`Sdca`. A warm start goes on with the next step, also after
+        :meth:`partial_fit`.
     batch_size : int or "auto", default="auto"
         Rows in a step, at most all. "auto" is 1, but all rows for :meth:`fit` with at
         most 100 of them, so that the order of so few rows does not matter.
@@ -76,9 +78,10 @@ class Pegasos(CertifiedLinearModel):
         ``1 / (lam (t + t0))``, where ``t0`` makes the first step as long as a constant
         one: without it they overflow.
     eta0 : float, default=None
-        At most ``1 / lam``. None is ``1 / (lam + R / gamma)``, with the largest ``R``
-        of ``|x_i|^2`` (of the centred rows, if there is an intercept) and the bound
-        ``1 / gamma`` of the curvature of the loss (1 if it has kinks).
+        At most ``1 / lam``. None is ``1 / (lam + R / gamma)``, with the bound
+        ``1 / gamma`` of the curvature of the loss (1 if it has kinks) and ``R`` from
+        the largest ``|x_i|^2`` (of the centred rows, if there is an intercept) for
+        batches of one row to their mean for one of all rows.
     power_t : float, default=0.5
         The exponent of "invscaling", of (0, 1].
     output : {"last", "average", "random"}, default="last"
@@ -89,8 +92,9 @@ class Pegasos(CertifiedLinearModel):
     record_every : float, default=None
         As for :class:`Sdca`.
     n_jobs : int, default=None
-        Number of threads, for large batches or, from three classes on, for the classes.
-        None is 1, -1 is one for each processor. The result does not depend on it.
+        Number of threads, for large batches or, from three classes on, for the classes
+        (not by :meth:`partial_fit`). None is 1, -1 is one for each processor. The
+        result does not depend on it.
     random_state, verbose, callback : optional
         As for :class:`Sdca`.
 
@@ -223,6 +227,20 @@ class Pegasos(CertifiedLinearModel):
         # A stream would go on from here.
         self.__dict__.pop("_streams", None)
 
+    def _start(
+        self, labels: Labels | None, n_samples: int, n_problems: int
+    ) -> tuple[Floats, Floats, Floats, list[int]] | None:
+        if (
+            not as_flag("warm_start", self.warm_start)
+            or hasattr(self, "dual_coef_")
+            or not self._is_fitted()
+        ):
+            return super()._start(labels, n_samples, n_problems)
+        # A stream has no dual values.
+        dual = np.zeros((n_problems, n_samples))
+        self._check_classes(labels)
+        return (dual, *self._models(), self._steps)
+
     def partial_fit(
         self,
         X: Any,
@@ -263,7 +281,7 @@ class Pegasos(CertifiedLinearModel):
     def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         loss = require_loss(self.loss)
         classify = loss.task == "classification"
-        begins = not hasattr(self, "coef_")
+        begins = not self._is_fitted()
         if not begins and classify != hasattr(self, "classes_"):
             raise ValueError(
                 f"loss: found {self.loss!r}, expected that of the earlier parts"

@@ -125,12 +125,12 @@ def warn_not_converged(
         f"{_relative(fit.gap, fit.objective):.3g} of the objective "
         f"{fit.objective:.6g}, where tol={tol:g} was asked. The model is at most that "
         f"far from the optimum. "
-        f"What would help: {'; '.join(_advice(fit, tol))}."
+        f"What would help: {'; '.join(_advice(name, fit, tol))}."
     )
     warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel + 1)
 
 
-def _advice(fit: Fit, tol: float) -> list[str]:
+def _advice(name: str, fit: Fit, tol: float) -> list[str]:
     advice = []
     limit = fit.stop_reason
     needed = _epochs_needed(fit, tol)
@@ -145,11 +145,13 @@ def _advice(fit: Fit, tol: float) -> list[str]:
         advice.append(
             f"about {factor:.2g} times max_time at the present rate, or a larger tol"
         )
+    if name != "Sdca":
+        advice.append("the estimator Sdca, which needs fewer epochs")
     if fit.mean_q > _LARGE_MEAN_Q:
         advice.append(
             f"scaling the columns of X, for example by StandardScaler, or a smaller C "
             f"(the mean of C |x|^2 is {fit.mean_q:.3g}, and beyond {_LARGE_MEAN_Q:g} "
-            f"this method gets slow)"
+            f"such methods get slow)"
         )
     return advice
 

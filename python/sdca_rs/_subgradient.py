@@ -39,7 +39,8 @@ class Subgradient(CertifiedLinearModel):
     learning_rate : {"auto", "pegasos", "constant", "invscaling"}, default="auto"
         The length ``eta`` of step ``t``: ``1 / (lam t)``, ``eta0`` or
         ``eta0 / t**power_t``. "auto" is "pegasos" for a loss with kinks and "constant"
-        for one without.
+        for one without. For a loss without bounded slope "pegasos" is
+        ``1 / (lam (t + t0))``, as for :class:`Pegasos`.
     eta0 : float, default=None
         At most ``1 / lam``. None is ``1 / (lam + R / gamma)``, with the largest
         eigenvalue ``R`` of ``X' C X / W`` (of the centred rows, if there is an
@@ -70,7 +71,8 @@ class Subgradient(CertifiedLinearModel):
         ``b``, likewise.
     dual_coef_ : ndarray of shape (1, n_samples), (n_classes, n_samples) or (n_samples,)
         The dual point ``a`` of the certificate: the mean of the negative slopes that
-        have led to ``coef_``.
+        have led to ``coef_``, or those at ``coef_``, whichever bounds the optimum
+        better.
     objective_, dual_objective_, duality_gap_, n_iter_, stop_reason_, history_
         As for :class:`Sdca`.
     classes_, n_features_in_, feature_names_in_

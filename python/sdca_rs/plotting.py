@@ -509,7 +509,7 @@ def _history_of(name: str, estimator: Any) -> Any:
             check_is_fitted(estimator)
         raise TypeError(
             f"{name}: found {type(estimator).__name__} without history_, expected a "
-            "fitted Sdca, or a Pipeline that ends in one"
+            "fitted estimator of this package, or a Pipeline that ends in one"
         )
     return estimator.history_
 

@@ -34,7 +34,7 @@ use crate::solver::{Solver, Start};
 /// The settings of projected dual gradient ascent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DualGradient {
-    /// `1 / sigma`; `None` takes a bound from power iteration. If it is too long, the run does not
+    /// `1 / sigma`; `None` takes a bound from power iteration. If it is too long, the run need not
     /// converge.
     pub step: Option<f64>,
     /// The dual point that is returned, and evaluated on the way.
@@ -262,6 +262,9 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         if step.is_power_of_two() || step.is_multiple_of(64) {
             // Sheds the rounding errors of updates.
             self.problem.coef_of(&self.a, &mut self.coef, watch)?;
+        }
+        if self.coef.iter().any(|w| !w.is_finite()) {
+            return Err(Error::Diverged { name: "step" });
         }
         Ok(step)
     }

@@ -11,10 +11,12 @@
 //! `w` is kept as `scale * v`, so that a step costs as much as the entries of its rows, not as there
 //! are columns. The first factor, `1 - eta lambda` at `t = 1`, is 0: there `v` starts afresh.
 //!
-//! **Certificate.** `w` is a sum of rows, `w = sum_i r_i x_i`, so that `a_i = r_i / rate_i` has
-//! `w(a) = w`. With steps of `1 / (lambda t)`, `a_i` is `-phi'` of row `i` averaged over its visits:
-//! up to how evenly rows were drawn it lies in the dual domain, and brought into it, it bounds the
-//! optimum from below. So does `a_i = -phi'(x_i.w)`; the better one counts.
+//! **Certificate.** `w` is a sum of (centred) rows, `w = sum_i r_i x_i`, so that `a_i = r_i / rate_i`
+//! has `w(a) = w`. With steps of `1 / (lambda t)`, `a_i` is `-phi'` of row `i` averaged over its
+//! visits: up to how evenly rows were drawn it lies in the dual domain, and brought into it, and then
+//! on `sum_i c_i a_i = 0` if there is an intercept, it bounds the optimum from below. So does
+//! `a_i = -phi'(x_i.w)`; the better one counts. A warm start goes on from the dual point that it is
+//! given, which need not be that of its model.
 //!
 //! **Projection.** At the optimum, weak duality with `phi >= 0` and `-phi*(-a) <= phi(b) + a b` give
 //! `lambda |w|^2 <= P(0)`, with the best intercept `b` in `P(0)`. The radius is
@@ -143,7 +145,9 @@ impl Pegasos {
         add(&mut mean.intercept, state.intercept_sum - mu_dot_sum);
         let last = state.model();
         if !last.is_finite() {
-            return Err(Error::Diverged);
+            return Err(Error::Diverged {
+                name: "learning_rate",
+            });
         }
         Ok(Stream {
             steps: t,
@@ -233,6 +237,11 @@ impl Solver for Pegasos {
                 coef: start.coef_for(problem)?.to_vec(),
                 intercept: start.intercept,
             });
+            // Not the weights of the rows in `w`, which are not known any more, but as good: a dual
+            // point with which the new slopes are averaged.
+            for (i, a) in start.dual_for(problem)?.into_iter().enumerate() {
+                state.r[i] = a * problem.rate(i);
+            }
         }
         let (moving, batch) = (std::mem::take(&mut state.moving), state.batch);
         let epoch = moving.len().div_ceil(batch) as u64;
@@ -343,7 +352,9 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             .zip(&state.frame.mu)
             .map(|(v, mu)| v - rest[0] * mu);
         if values.iter().any(|v| !v.is_finite()) {
-            return Err(Error::Diverged);
+            return Err(Error::Diverged {
+                name: "learning_rate",
+            });
         }
         let dual = rest[1..].iter().enumerate().map(|(i, r)| {
             let rate = problem.rate(i);

@@ -18,8 +18,9 @@ pub enum LearningRate {
     Pegasos,
     /// `eta0`.
     Constant {
-        /// `None` is `1 / (lambda + R^2 / gamma)`, where `1 / gamma` bounds the curvature of the
-        /// loss (1 if it is not smooth).
+        /// `None` is `1 / (lambda + R / gamma)`, where `1 / gamma` bounds the curvature of the loss
+        /// (1 if it is not smooth) and `R` that of the mean of `(x_i.w)^2 / 2` over a batch: the
+        /// largest `|x_i|^2` for one row, the largest eigenvalue, or the mean of `|x_i|^2`, for all.
         eta0: Option<f64>,
     },
     /// `eta0 / t^power`.

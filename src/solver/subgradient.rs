@@ -10,7 +10,8 @@
 //!
 //! **Certificate.** `w` stays `w(a)` if `a` takes the same steps, `a = (1 - eta lambda) a + eta lambda g`:
 //! a mean of values `-phi'`, and so a feasible dual point. The better one of it and of `-phi'` at the
-//! model itself counts.
+//! model itself counts. (After a warm start, `a` goes on from the dual point that was given, which need
+//! not be that of the model.)
 
 use crate::error::Error;
 use crate::intercept::{self, Minimum};
@@ -250,7 +251,9 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         self.team
             .add_all(rows, &self.moving, &self.shares, coef, watch)?;
         if coef.iter().any(|w| !w.is_finite()) {
-            return Err(Error::Diverged);
+            return Err(Error::Diverged {
+                name: "learning_rate",
+            });
         }
         Ok(step)
     }
