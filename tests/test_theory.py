@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sdca_rs import Sdca, theory
+from sdca_rs import Asdca, Pegasos, Sdca, theory
 from sdca_rs.theory import (
     AveragedRun,
     asdca_iterations,
@@ -582,3 +582,122 @@ def test_radius_and_lipschitz_constant_count():
 
     assert mean_gap(rows, n, run.iterations, **fit) <= eps
     assert mean_gap(rows, n, 0.5 * run.iterations, **fit) > eps
+
+
+def hard_rows(n, seed):
+    """Rows of length 1 whose labels a narrow margin makes hard to learn."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    X /= np.linalg.norm(X, axis=1)[:, None]
+    return X, np.where(X[:, 0] + 0.3 * rng.normal(size=n) > 0, 1, -1)
+
+
+def excess_and_optimum(rows, n, lam, seed, **settings):
+    """How far above the optimum a run ends, and its gap."""
+    X, y = rows(n, seed)
+    optimum = Sdca(lam=lam, fit_intercept=False, tol=1e-7, max_iter=10**5)
+    optimum.set_params(loss=settings["loss"], random_state=0).fit(X, y)
+    estimator = settings.pop("estimator")
+    fit = estimator(
+        lam=lam, fit_intercept=False, tol=0, random_state=seed, **settings
+    ).fit(X, y)
+    return fit.objective_ - optimum.dual_objective_, fit.duality_gap_
+
+
+@pytest.mark.parametrize("output", ["average", "random"])
+@pytest.mark.parametrize("project", [False, True])
+@pytest.mark.parametrize("batch_size", [1, 10])
+@pytest.mark.parametrize("loss", ["hinge", "log"])
+def test_pegasos_iterations_suffice(loss, batch_size, project, output):
+    n, lam, eps = 100, 0.1, 0.1
+    # P(0) is 1 for the hinge and log 2 for the log loss.
+    g = 1.0 if loss == "hinge" else math.log(2)
+    T = pegasos_iterations(lam=lam, eps=eps, project=project, initial_gap=g)
+    steps = n // batch_size
+
+    def mean_excess(iterations):
+        return np.mean(
+            [
+                excess_and_optimum(
+                    hard_rows,
+                    n,
+                    lam,
+                    seed,
+                    estimator=Pegasos,
+                    loss=loss,
+                    batch_size=batch_size,
+                    sampling="random",
+                    project=project,
+                    output=output,
+                    average_from=0.0,
+                    max_iter=math.ceil(iterations / steps),
+                )[0]
+                for seed in range(20)
+            ]
+        )
+
+    assert mean_excess(T) <= eps
+    # Far fewer steps are not enough, so that the test sees something.
+    if (loss, batch_size, output) == ("hinge", 10, "random"):
+        assert mean_excess(steps) > eps
+
+
+@pytest.mark.parametrize("project", [False, True])
+def test_half_of_the_iterates_of_pegasos_are_good(project):
+    n, lam, eps, delta = 50, 0.25, 1.0, 0.1
+    T = pegasos_iterations(lam=lam, eps=eps, project=project, delta=delta)
+    excesses = [
+        excess_and_optimum(
+            hard_rows,
+            n,
+            lam,
+            seed,
+            estimator=Pegasos,
+            loss="hinge",
+            batch_size=1,
+            sampling="random",
+            project=project,
+            output="random",
+            average_from=0.0,
+            max_iter=math.ceil(T / n),
+        )[0]
+        for seed in range(20)
+    ]
+    # Of all runs but a tenth, at least half of the iterates.
+    assert np.mean(np.array(excesses) <= eps) >= (1 - delta) / 2
+
+
+@pytest.mark.parametrize(
+    ("loss", "gamma", "g"), [("log", 4, 0.6932), ("smooth_hinge", 1, 0.5)]
+)
+@pytest.mark.parametrize("batch_size", [1, 10, 100])
+@pytest.mark.parametrize(
+    ("rows", "lam", "eps", "too_short"),
+    [(separate_rows, 0.1, 1e-4, 0.15), (crowded_rows, 0.01, 1e-3, 0.02)],
+)
+def test_asdca_iterations_suffice(
+    rows, lam, eps, too_short, batch_size, loss, gamma, g
+):
+    n = 100
+    T = asdca_iterations(
+        n, batch_size=batch_size, lam=lam, eps=eps, gamma=gamma, initial_gap=g
+    )
+
+    def means(iterations):
+        runs = [
+            excess_and_optimum(
+                rows,
+                n,
+                lam,
+                seed,
+                estimator=Asdca,
+                loss=loss,
+                batch_size=batch_size,
+                max_iter=max(1, math.ceil(iterations * batch_size / n)),
+            )
+            for seed in range(10)
+        ]
+        return np.mean(runs, axis=0)
+
+    assert means(T)[0] <= eps
+    assert means(too_short * T)[1] > eps

@@ -6,4 +6,5 @@
 mod loss_laws;
 mod problem_laws;
 mod runs;
+mod solvers;
 mod support;
