@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -71,6 +72,8 @@ def load_or_fetch(name: str, fetch):
     try:
         return load(name)
     except MissingDataError as missing:
+        # A network that answers nothing must not hold up the rest.
+        socket.setdefaulttimeout(20)
         try:
             return fetch()
         except Exception as error:

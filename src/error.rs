@@ -53,6 +53,14 @@ pub enum Error {
         /// The range in words.
         expected: &'static str,
     },
+    /// A batch is empty, or larger than the data.
+    #[error("batch_size: found {found}, expected an integer from 1 to n_samples={n_samples}")]
+    BatchSize {
+        /// The value given.
+        found: i128,
+        /// Number of rows.
+        n_samples: u64,
+    },
     /// An array has the wrong length.
     #[error("{name}: found length {found}, expected {expected} ({why})")]
     Length {

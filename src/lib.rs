@@ -47,6 +47,7 @@
 //! | [`kernel`]      | arithmetic on one row; the only `unsafe`                                     |
 //! | [`run`]         | budget, monitor, history, stop reason, result: what all solvers share        |
 //! | [`predict`]     | predictions of fitted models                                                 |
+//! | [`theory`]      | how many iterations suffice by the theorems                                  |
 //! | [`error`]       | the error type                                                               |
 //!
 //! `python/` (feature `python`) converts arguments and results for the Python package and holds no
@@ -69,5 +70,6 @@ mod python;
 pub mod rows;
 pub mod run;
 pub mod solver;
+pub mod theory;
 
 pub use error::Error;

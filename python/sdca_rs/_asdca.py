@@ -33,10 +33,12 @@ class Asdca(CertifiedLinearModel):
         "modified_huber", "squared", "huber" and "squared_epsilon_insensitive".
     loss_param, C, lam, fit_intercept : optional
         As for :class:`Sdca`.
-    tol, max_time : optional
-        As for :class:`Sdca`.
+    tol : float, default=1e-4
+        Stop when ``duality_gap_ <= tol * objective_``, as for :class:`Sdca`.
     max_iter : int, default=10000
         Stop after this many epochs, each of which visits as many rows as there are.
+    max_time : float, default=None
+        As for :class:`Sdca`.
     class_weight, warm_start : optional
         As for :class:`Sdca`.
     batch_size : int, default=100

@@ -461,6 +461,15 @@ def choices(**named: Any) -> dict[str, Any]:
     return named
 
 
+def one_of(name: str, value: Any, expected: tuple[str, ...]) -> None:
+    """Check an argument that names a choice."""
+    choices(**{name: value})
+    if value not in expected:
+        raise ValueError(
+            f"{name}: found {value!r}, expected one of {', '.join(expected)}"
+        )
+
+
 def is_auto(value: Any) -> bool:
     """Whether an argument leaves the choice to the solver."""
     return isinstance(value, str) and value == "auto"

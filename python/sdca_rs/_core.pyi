@@ -16,6 +16,14 @@ __all__ = [
     "losses",
     "objectives",
     "partial_fit",
+    "theory_asdca",
+    "theory_asdca_theta",
+    "theory_pegasos",
+    "theory_sdca_lipschitz",
+    "theory_sdca_lipschitz_summary",
+    "theory_sdca_sgd",
+    "theory_sdca_smooth",
+    "theory_sdca_smooth_averaged",
 ]
 
 # A C-contiguous array, or (data, indices, indptr, n_cols) of a CSR matrix.
@@ -27,10 +35,11 @@ _Matrix: TypeAlias = (
 
 # Coefficients and intercept.
 _Model: TypeAlias = tuple[NDArray[np.float64], float]
-# The mean row, and five numbers.
-_Scales: TypeAlias = tuple[
-    NDArray[np.float64], tuple[float, float, float, float, float]
-]
+# The mean row, and four numbers.
+_Scales: TypeAlias = tuple[NDArray[np.float64], tuple[float, float, float, float]]
+
+# lam, eps, radius and initial_gap.
+_Setting: TypeAlias = tuple[float, float, float, float]
 
 class _Loss(TypedDict):
     name: str
@@ -218,3 +227,25 @@ def objectives(
 def decision_function(
     X: _Matrix, coef: NDArray[np.float64], intercept: NDArray[np.float64]
 ) -> NDArray[np.float64]: ...
+def theory_sdca_lipschitz(
+    n_samples: int, setting: _Setting, lipschitz: float, average_from: float | None
+) -> tuple[int, int]: ...
+def theory_sdca_lipschitz_summary(
+    n_samples: int, setting: _Setting, lipschitz: float
+) -> tuple[int, int]: ...
+def theory_sdca_sgd(
+    n_samples: int, setting: _Setting, lipschitz: float, average_from: float | None
+) -> tuple[int, int]: ...
+def theory_sdca_smooth(n_samples: int, setting: _Setting, gamma: float) -> int: ...
+def theory_sdca_smooth_averaged(
+    n_samples: int, setting: _Setting, gamma: float, average_from: float | None
+) -> tuple[int, int]: ...
+def theory_asdca_theta(
+    n_samples: int, batch_size: int, lam: float, gamma: float, radius: float
+) -> float: ...
+def theory_asdca(
+    n_samples: int, batch_size: int, setting: _Setting, gamma: float
+) -> int: ...
+def theory_pegasos(
+    setting: _Setting, lipschitz: float, project: bool, delta: float | None
+) -> int: ...

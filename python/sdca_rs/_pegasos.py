@@ -81,7 +81,8 @@ class Pegasos(CertifiedLinearModel):
         At most ``1 / lam``. None is ``1 / (lam + R / gamma)``, with the bound
         ``1 / gamma`` of the curvature of the loss (1 if it has kinks) and ``R`` from
         the largest ``|x_i|^2`` (of the centred rows, if there is an intercept) for
-        batches of one row to their mean for one of all rows.
+        batches of one row to their mean for one of all rows. For "invscaling", whose
+        steps get shorter anyway, a larger one is often better.
     power_t : float, default=0.5
         The exponent of "invscaling", of (0, 1].
     output : {"last", "average", "random"}, default="last"
@@ -253,8 +254,9 @@ class Pegasos(CertifiedLinearModel):
         Goes on from where the last call, or :meth:`fit`, ended. All rows of a stream
         belong to one problem: give ``lam``, which does not depend on how many they
         are. (With ``C``, ``lam`` is ``1 / (C W)`` with the weight ``W`` of the first
-        rows.) The first rows also decide how the intercept is scaled, and the default
-        of ``eta0``. With ``output="average"`` the model is the mean over all steps,
+        rows.) Weights count as they are: those of a stream should have mean 1. The
+        first rows also decide how the intercept is scaled, and the default of ``eta0``.
+        Other settings may change between calls. With ``output="average"`` the model is the mean over all steps,
         whatever ``average_from``.
 
         Parameters
@@ -358,7 +360,7 @@ class Pegasos(CertifiedLinearModel):
                 f"classes: found {classes.tolist()}, expected {known.tolist()} as in "
                 "the first call, or None"
             )
-        return classes
+        return classes if known is None else known
 
     def _stream_lam(self, begins: bool, n_samples: int, weights: Any) -> float:
         C, lam = regularisation(self.C, self.lam)

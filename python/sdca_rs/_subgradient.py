@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from sdca_rs._base import CertifiedLinearModel, choices, fraction, is_auto
+from sdca_rs._base import CertifiedLinearModel, fraction, is_auto, one_of
 from sdca_rs._core import Progress, Solver
 from sdca_rs._data import as_number
+
+
+_LEARNING_RATES = ("auto", "pegasos", "constant", "invscaling")
+_OUTPUTS = ("best", "last", "average", "random")
 
 
 class Subgradient(CertifiedLinearModel):
@@ -72,7 +76,7 @@ class Subgradient(CertifiedLinearModel):
     dual_coef_ : ndarray of shape (1, n_samples), (n_classes, n_samples) or (n_samples,)
         The dual point ``a`` of the certificate: the mean of the negative slopes that
         have led to ``coef_``, or those at ``coef_``, whichever bounds the optimum
-        better.
+        better; with ``output="best"`` the one with the highest bound so far.
     objective_, dual_objective_, duality_gap_, n_iter_, stop_reason_, history_
         As for :class:`Sdca`.
     classes_, n_features_in_, feature_names_in_
@@ -139,7 +143,8 @@ class Subgradient(CertifiedLinearModel):
         self.callback = callback
 
     def _solver(self, seed: int, n_threads: int) -> Solver:
-        choices(learning_rate=self.learning_rate, output=self.output)
+        one_of("learning_rate", self.learning_rate, _LEARNING_RATES)
+        one_of("output", self.output, _OUTPUTS)
         eta0 = self.eta0
         if eta0 is not None:
             eta0 = as_number("eta0", eta0, "a number > 0, or None")

@@ -43,11 +43,19 @@ sub-gradient solver for SVM, Mathematical Programming 127, 2011.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, NamedTuple
 
+from sdca_rs._base import positive_count
+from sdca_rs._core import (
+    theory_asdca,
+    theory_asdca_theta,
+    theory_pegasos,
+    theory_sdca_lipschitz,
+    theory_sdca_lipschitz_summary,
+    theory_sdca_sgd,
+    theory_sdca_smooth,
+    theory_sdca_smooth_averaged,
+)
 from sdca_rs._data import as_count, as_flag, as_number
 
 __all__ = [
@@ -178,12 +186,14 @@ def sdca_lipschitz_iterations(
     >>> bool(fit.duality_gap_ <= 0.01)
     True
     """
-    n = _count(n_samples)
-    lam, eps = _positive("lam", lam), _positive("eps", eps)
-    spread, burn_in = _lipschitz_start(
-        n, lam, lipschitz, radius, _positive("initial_gap", initial_gap)
+    return AveragedRun(
+        *theory_sdca_lipschitz(
+            positive_count("n_samples", n_samples),
+            _setting(lam, eps, radius, initial_gap),
+            _number("lipschitz", lipschitz),
+            _share(average_from, "a number in (0, 1), or None"),
+        )
     )
-    return _lipschitz_run(n, lam, eps, spread, burn_in, average_from)
 
 
 def sdca_lipschitz_summary(
@@ -245,14 +255,13 @@ def sdca_lipschitz_summary(
     >>> sdca_lipschitz_summary(48842, lam=0.1, eps=1e-3).iterations
     629840
     """
-    n = _count(n_samples)
-    lam, eps = _positive("lam", lam), _positive("eps", eps)
-    spread, burn_in = _lipschitz_start(
-        n, lam, lipschitz, radius, _positive("initial_gap", initial_gap)
+    return AveragedRun(
+        *theory_sdca_lipschitz_summary(
+            positive_count("n_samples", n_samples),
+            _setting(lam, eps, radius, initial_gap),
+            _number("lipschitz", lipschitz),
+        )
     )
-    needed = spread / lam / eps
-    # T - T0 >= n + needed - 1 is at least `needed`, and at least n.
-    return _run(n + burn_in + _ceil(5 * needed), burn_in + _ceil(4 * needed), lam, eps)
 
 
 def sdca_sgd_iterations(
@@ -318,12 +327,13 @@ def sdca_sgd_iterations(
     >>> sdca_lipschitz_iterations(48842, lam=0.1, eps=1e-3).iterations
     492156
     """
-    n = _count(n_samples)
-    lam, eps = _positive("lam", lam), _positive("eps", eps)
-    # 2 lam n / G times the bound of what the first epoch leaves is log(e n).
-    burn_in = n + _ceil(n * math.log1p(math.log(n)))
-    return _lipschitz_run(
-        n, lam, eps, _spread(lipschitz, radius), burn_in, average_from
+    return AveragedRun(
+        *theory_sdca_sgd(
+            positive_count("n_samples", n_samples),
+            _setting(lam, eps, radius),
+            _number("lipschitz", lipschitz),
+            _share(average_from, "a number in (0, 1), or None"),
+        )
     )
 
 
@@ -385,11 +395,11 @@ def sdca_smooth_iterations(
     >>> sdca_smooth_iterations(1000, lam=0.01, eps=1e-3, gamma=4, initial_gap=0.6932)
     13811
     """
-    n = _count(n_samples)
-    lam, eps = _positive("lam", lam), _positive("eps", eps)
-    start = _positive("initial_gap", initial_gap)
-    rate = _smooth_rate(n, lam, gamma, radius)
-    return _checked(_ceil(rate * math.log(max(1.0, rate * start / eps))), lam, eps)
+    return theory_sdca_smooth(
+        positive_count("n_samples", n_samples),
+        _setting(lam, eps, radius, initial_gap),
+        _number("gamma", gamma),
+    )
 
 
 def sdca_smooth_averaged_iterations(
@@ -459,23 +469,14 @@ def sdca_smooth_averaged_iterations(
     >>> run.iterations, run.average_from
     (10762, 0.5)
     """
-    n = _count(n_samples)
-    lam, eps = _positive("lam", lam), _positive("eps", eps)
-    start = _positive("initial_gap", initial_gap)
-    rate = _smooth_rate(n, lam, gamma, radius)
-
-    def needed(first: int) -> float:
-        """``T - T0`` for ``T0 = first``."""
-        return rate * math.exp(-first / rate) * start / eps
-
-    if average_from is None:
-        first = _ceil(rate * math.log(max(1.0, start / eps)))
-        return _run(first + max(1, _ceil(needed(first))), first, lam, eps)
-    share = _share(average_from)
-    total = _smallest(
-        lambda total: total - int(share * total) >= needed(int(share * total))
+    return AveragedRun(
+        *theory_sdca_smooth_averaged(
+            positive_count("n_samples", n_samples),
+            _setting(lam, eps, radius, initial_gap),
+            _number("gamma", gamma),
+            _share(average_from, "a number in [0, 1), or None"),
+        )
     )
-    return _run(total, int(share * total), lam, eps)
 
 
 def asdca_theta(
@@ -531,13 +532,14 @@ def asdca_theta(
     >>> asdca_theta(10_000, batch_size=100, lam=1e-4, gamma=1)
     0.025
     """
-    n = _count(n_samples)
-    m = _count(batch_size, "batch_size", most=n)
-    lam, gamma = _positive("lam", lam), _positive("gamma", gamma)
-    radius = _positive("radius", radius)
-    s = gamma * lam * n / radius / radius
-    theta = min(1.0, math.sqrt(s / m), s) / 4
-    return _representable(theta, "gamma, lam, radius", "theta")
+    n = positive_count("n_samples", n_samples)
+    return theory_asdca_theta(
+        n,
+        _batch(batch_size, n),
+        _number("lam", lam),
+        _number("gamma", gamma),
+        _number("radius", radius),
+    )
 
 
 def asdca_iterations(
@@ -605,12 +607,13 @@ def asdca_iterations(
     >>> asdca_iterations(10_000, batch_size=100, **problem)
     276311
     """
-    n = _count(n_samples)
-    theta = asdca_theta(n, batch_size=batch_size, lam=lam, gamma=gamma, radius=radius)
-    lam, eps = _positive("lam", lam), _positive("eps", eps)
-    start = _positive("initial_gap", initial_gap)
-    epochs = math.log(max(1.0, start / eps)) / theta
-    return _checked(_ceil(n / batch_size * epochs), lam, eps)
+    n = positive_count("n_samples", n_samples)
+    return theory_asdca(
+        n,
+        _batch(batch_size, n),
+        _setting(lam, eps, radius, initial_gap),
+        _number("gamma", gamma),
+    )
 
 
 def pegasos_iterations(
@@ -693,158 +696,35 @@ def pegasos_iterations(
     >>> pegasos_iterations(lam=0.05, eps=1e-3, project=True, delta=0.1)
     24282713
     """
-    lam, eps = _positive("lam", lam), _positive("eps", eps)
-    start = _positive("initial_gap", initial_gap)
-    slope = math.sqrt(_spread(lipschitz, radius)) / 2
     expected = "a number above 0 and below 1, or None"
-    share = None if delta is None else as_number("delta", delta, expected)
-    if share is not None:
-        if not 0 < share < 1:
-            raise ValueError(f"delta: found {delta!r}, expected {expected}")
-        slope = max(slope, 2 * math.sqrt(lam) * math.sqrt(start))
-    if as_flag("project", project):
-        largest = math.sqrt(lam) * math.sqrt(start) + slope
-    else:
-        largest = 2 * slope
-    unit = largest * largest / lam
-    if share is None:
-        total = _smallest(lambda total: unit * (1 + math.log(total)) / 2 / total <= eps)
-    else:
-        # The bound falls from T = 3 on, as log(T / delta) > 1 there.
-        total = _smallest(
-            lambda total: 42 * unit * math.log(total / share) / total <= eps, least=3
-        )
-    return _checked(total, lam, eps)
-
-
-# A number of iterations that nobody can wait for, and the end of what a run can count.
-_TOO_MANY = 2**63
-
-
-def _lipschitz_start(
-    n: int, lam: float, lipschitz: float, radius: float, initial_gap: float
-) -> tuple[float, int]:
-    """Return ``G`` and the ``t0`` of a run that starts with all dual values 0.
-
-    From ``t0`` on, ``max D - D <= 2 G / (lam (2 n + t - t0))`` in expectation.
-    """
-    spread = _spread(lipschitz, radius)
-    # The logarithm is 0 where the start is as good as that already.
-    head_start = max(1.0, 2 * lam * n * initial_gap / spread)
-    return spread, _ceil(n * math.log(head_start))
-
-
-def _lipschitz_run(
-    n: int,
-    lam: float,
-    eps: float,
-    spread: float,
-    burn_in: int,
-    average_from: float | None,
-) -> AveragedRun:
-    """Apply the theorem for Lipschitz losses, with ``G = spread``, ``t0 = burn_in``."""
-    if average_from is None:
-        needed = spread / lam / eps
-        first = burn_in + max(0, _ceil(4 * needed - 2 * n))
-        return _run(first + max(n, _ceil(needed)), first, lam, eps)
-    share = _share(average_from, above=True)
-
-    def sufficient(total: int) -> bool:
-        first = int(share * total)
-        count = total - first
-        if first < burn_in or count < n:
-            return False
-        gap = spread / lam / 2 * (4 / (2 * n + first - burn_in) + 1 / count)
-        return gap <= eps
-
-    total = _smallest(sufficient)
-    return _run(total, int(share * total), lam, eps)
-
-
-def _smooth_rate(n: int, lam: float, gamma: float, radius: float) -> float:
-    """``n + R^2 / (lam gamma)``: each step takes one part in so many of the gap."""
-    gamma, radius = _positive("gamma", gamma), _positive("radius", radius)
-    return n + radius / lam * radius / gamma
-
-
-def _spread(lipschitz: float, radius: float) -> float:
-    """``G = 4 L^2 R^2``: the most that ``|a - a'|^2 |x_i|^2`` can be."""
-    product = _positive("lipschitz", lipschitz) * _positive("radius", radius)
-    return _representable(
-        4 * product * product, "lipschitz, radius", "the square of their product"
+    return theory_pegasos(
+        _setting(lam, eps, radius, initial_gap),
+        _number("lipschitz", lipschitz),
+        as_flag("project", project),
+        None if delta is None else as_number("delta", delta, expected),
     )
 
 
-def _run(total: int, first: int, lam: float, eps: float) -> AveragedRun:
-    return AveragedRun(_checked(total, lam, eps), first)
+def _setting(
+    lam: Any, eps: Any, radius: Any, initial_gap: Any = 1.0
+) -> tuple[float, float, float, float]:
+    return (
+        _number("lam", lam),
+        _number("eps", eps),
+        _number("radius", radius),
+        _number("initial_gap", initial_gap),
+    )
 
 
-def _checked(total: int, lam: float, eps: float) -> int:
-    if total >= _TOO_MANY:
-        raise ValueError(
-            f"lam, eps: found {lam!r}, {eps!r}, expected values for which fewer than "
-            "2^63 iterations suffice"
-        )
-    return total
+def _number(name: str, value: Any) -> float:
+    return as_number(name, value, "a finite number > 0")
 
 
-def _ceil(number: float) -> int:
-    """Round up, but not for the rounding errors of the few operations before."""
-    number *= 1 - 2**-50
-    # False also for NaN, which infinities can leave.
-    return math.ceil(number) if number < _TOO_MANY else _TOO_MANY
+def _share(average_from: Any, expected: str) -> float | None:
+    if average_from is None:
+        return None
+    return as_number("average_from", average_from, expected)
 
 
-def _smallest(sufficient: Callable[[int], bool], least: int = 1) -> int:
-    """Return the smallest integer from ``least`` on from which on all are sufficient.
-
-    What is sufficient must stay so.
-    """
-    high = least
-    while not sufficient(high):
-        least, high = high + 1, 2 * high
-        if high >= _TOO_MANY:
-            return _TOO_MANY
-    while least < high:
-        middle = (least + high) // 2
-        if sufficient(middle):
-            high = middle
-        else:
-            least = middle + 1
-    return high
-
-
-def _share(average_from: Any, *, above: bool = False) -> Fraction:
-    """Convert ``average_from``, exactly: ``T0`` must never fall as ``T`` grows."""
-    expected = f"a number in {'(' if above else '['}0, 1), or None"
-    share = as_number("average_from", average_from, expected)
-    if not 0 <= share < 1 or (above and share == 0):
-        raise ValueError(f"average_from: found {average_from!r}, expected {expected}")
-    return Fraction(share)
-
-
-def _positive(name: str, value: Any) -> float:
-    expected = "a finite number > 0"
-    number = as_number(name, value, expected)
-    if not 0 < number < math.inf:
-        raise ValueError(f"{name}: found {value!r}, expected {expected}")
-    return number
-
-
-def _count(value: Any, name: str = "n_samples", most: int = _TOO_MANY - 1) -> int:
-    expected = "an integer >= 1"
-    if name == "batch_size":
-        expected = f"an integer from 1 to n_samples={most}"
-    count = as_count(name, value, expected)
-    if not 1 <= count <= most:
-        raise ValueError(f"{name}: found {count}, expected {expected}")
-    return count
-
-
-def _representable(number: float, names: str, what: str) -> float:
-    if not 0 < number < math.inf:
-        raise ValueError(
-            f"{names}: found values for which {what} is {number}, expected one that is "
-            "neither 0 nor infinite"
-        )
-    return number
+def _batch(batch_size: Any, n: int) -> int:
+    return as_count("batch_size", batch_size, f"an integer from 1 to n_samples={n}")

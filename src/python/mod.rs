@@ -17,6 +17,7 @@
 #![allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
 
 mod matrix;
+mod theory;
 mod watcher;
 
 use std::borrow::Cow;
@@ -52,6 +53,12 @@ impl From<Error> for PyErr {
 /// The compiled core of `sdca_rs`. Private: use the package.
 #[pymodule(gil_used = false)]
 mod _core {
+    #[pymodule_export]
+    use super::theory::{
+        theory_asdca, theory_asdca_theta, theory_pegasos, theory_sdca_lipschitz,
+        theory_sdca_lipschitz_summary, theory_sdca_sgd, theory_sdca_smooth,
+        theory_sdca_smooth_averaged,
+    };
     #[pymodule_export]
     use super::watcher::PyProgress;
     #[pymodule_export]
@@ -599,7 +606,7 @@ impl Job for StreamJob<'_> {
 struct PyStream(Stream);
 
 /// The numbers of [`Scales`], in their order.
-type Numbers = (f64, f64, f64, f64, f64);
+type Numbers = (f64, f64, f64, f64);
 
 /// The contents of a [`Stream`], for pickling.
 type Contents<'py> = (
@@ -626,14 +633,13 @@ impl PyStream {
             })
         };
         let scales = scales.map(|(mean_row, rest)| {
-            let (intercept_weight, longest_step, radius, first_step, step_offset) = rest;
+            let (intercept_weight, longest_step, curvature, primal_at_zero) = rest;
             slice("mean_row", &mean_row).map(|mean_row| Scales {
                 mean_row: mean_row.to_vec(),
                 intercept_weight,
                 longest_step,
-                radius,
-                first_step,
-                step_offset,
+                curvature,
+                primal_at_zero,
             })
         });
         Ok(Self(Stream {
@@ -657,16 +663,14 @@ impl PyStream {
                 mean_row,
                 intercept_weight,
                 longest_step,
-                radius,
-                first_step,
-                step_offset,
+                curvature,
+                primal_at_zero,
             } = scales;
             let rest = (
                 *intercept_weight,
                 *longest_step,
-                *radius,
-                *first_step,
-                *step_offset,
+                *curvature,
+                *primal_at_zero,
             );
             (array(mean_row), rest)
         });

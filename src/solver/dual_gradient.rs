@@ -97,7 +97,7 @@ impl Solver for DualGradient {
                     / problem.lambda()
             }
             Some(step) if step.is_finite() && step > 0.0 => 1.0 / step,
-            Some(step) => return Err(parameter("step", step, "a finite number > 0, or None")),
+            Some(step) => return Err(parameter("step", step, "a finite number > 0")),
         };
         let mut run = Run {
             problem,
@@ -263,9 +263,6 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             // Sheds the rounding errors of updates.
             self.problem.coef_of(&self.a, &mut self.coef, watch)?;
         }
-        if self.coef.iter().any(|w| !w.is_finite()) {
-            return Err(Error::Diverged { name: "step" });
-        }
         Ok(step)
     }
 
@@ -278,9 +275,13 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
     ) -> Result<(), Error> {
         let Self { problem, a, .. } = self;
         match self.keeper.output(step, a.iter().copied()) {
-            None => problem.evaluate(a.iter().copied(), precision, point, watch),
-            Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch),
+            None => problem.evaluate(a.iter().copied(), precision, point, watch)?,
+            Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch)?,
         }
+        if !self.guarded && !point.certificate.gap.is_finite() {
+            return Err(Error::Diverged { name: "step" });
+        }
+        Ok(())
     }
 }
 

@@ -108,7 +108,7 @@ impl Pegasos {
             check_length("coef", &stream.last.coef, rows.n_cols())?;
         }
         let scales = stream.as_ref().and_then(|stream| stream.scales.as_ref());
-        let mut state = State::new(self, problem, 0, scales, &mut watch)?;
+        let mut state = State::new(self, problem, true, scales, &mut watch)?;
         let (mut mean, before) = match stream {
             None => (Model::zero(rows.n_cols()), 0),
             Some(stream) => {
@@ -157,9 +157,8 @@ impl Pegasos {
                 mean_row: state.frame.mu,
                 intercept_weight: state.s,
                 longest_step: state.longest,
-                radius: state.radius,
-                first_step: state.steps.first,
-                step_offset: state.steps.offset,
+                curvature: state.curvature,
+                primal_at_zero: state.primal_at_zero,
             }),
         })
     }
@@ -209,12 +208,10 @@ pub struct Scales {
     pub intercept_weight: f64,
     /// The longest step of the intercept.
     pub longest_step: f64,
-    /// The radius of the projection; infinite without one.
-    pub radius: f64,
-    /// `eta` where `t + t0 = 1`.
-    pub first_step: f64,
-    /// `t0` of the step lengths.
-    pub step_offset: f64,
+    /// A bound of the curvature of `P - (lambda/2) |w|^2` in a step.
+    pub curvature: f64,
+    /// `P` without coefficients.
+    pub primal_at_zero: f64,
 }
 
 impl Solver for Pegasos {
@@ -229,7 +226,7 @@ impl Solver for Pegasos {
         self.check()?;
         let rows = problem.rows();
         let mut watch = Watch::new(budget.max_time, monitor);
-        let mut state = State::new(self, problem, Self::SMALL, None, &mut watch)?;
+        let mut state = State::new(self, problem, false, None, &mut watch)?;
         let mut before = 0;
         if let Some(start) = start {
             before = start.steps;
@@ -369,8 +366,11 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
 /// end, at the same epochs.
 const EVALUATION_COST: f64 = 1.0;
 
-/// The scale below which `v` is scaled instead.
+/// The scale below which `v` is scaled instead: far from where squares of `v` overflow.
 const LEAST_SCALE: f64 = 1e-100;
+
+/// The same while iterates are added up: [`Scaled`] loses as many digits as the scale falls by.
+const LEAST_TALLIED_SCALE: f64 = 1e-4;
 
 /// The model of a run and what is kept in step with it.
 struct State {
@@ -382,6 +382,9 @@ struct State {
     steps: Steps,
     /// Of the projection; infinite without one.
     radius: f64,
+    /// See [`Scales`].
+    curvature: f64,
+    primal_at_zero: f64,
     /// `m_i = x_i.mu`, if there is an intercept.
     marks: Vec<f64>,
     /// `|x_i - mu|^2`, if there is a projection.
@@ -398,20 +401,19 @@ struct State {
     intercept_sum: f64,
     /// The rows that count.
     moving: Vec<u32>,
-    /// The number of them.
-    n_moving: f64,
     /// Rows in a batch.
     batch: usize,
+    /// `n / W`, by which the weights of rows have mean 1. In a stream, whose `W` is not known, 1.
+    per_weight: f64,
     shares: Vec<f64>,
 }
 
 impl State {
-    /// The state at the start, with the scales of a stream if they are known. By default up to `small`
-    /// rows are one batch.
+    /// The state at the start, of a run or of a part of a stream whose scales may be known.
     fn new<R: Rows, L: Loss>(
         settings: &Pegasos,
         problem: &Problem<'_, R, L>,
-        small: usize,
+        stream: bool,
         scales: Option<&Scales>,
         watch: &mut Watch<'_>,
     ) -> Result<Self, Error> {
@@ -446,7 +448,7 @@ impl State {
         // The intercept steps by itself.
         let s = std::mem::take(&mut frame.s);
         let n_moving = moving.len() as f64;
-        let auto = if moving.len() <= small {
+        let auto = if !stream && moving.len() <= Pegasos::SMALL {
             moving.len()
         } else {
             1
@@ -455,13 +457,10 @@ impl State {
         let mut state = Self {
             s,
             longest: f64::INFINITY,
-            steps: Steps {
-                first: 0.0,
-                power: settings.learning_rate.power(),
-                offset: 0.0,
-                lambda: problem.lambda(),
-            },
+            steps: settings.learning_rate.steps(loss, problem.lambda(), 0.0)?,
             radius: f64::INFINITY,
+            curvature: 0.0,
+            primal_at_zero: 0.0,
             marks,
             spreads,
             sum: Sum::new(frame.mu.len()),
@@ -472,46 +471,65 @@ impl State {
             intercept: 0.0,
             intercept_sum: 0.0,
             moving,
-            n_moving,
             batch,
+            per_weight: if stream {
+                1.0
+            } else {
+                n_moving / problem.total_weight()
+            },
             shares: Vec::new(),
         };
-        if let Some(scales) = scales {
-            state.steps.first = scales.first_step;
-            state.steps.offset = scales.step_offset;
-            state.radius = scales.radius;
-            state.longest = scales.longest_step;
-            return Ok(state);
+        match scales {
+            Some(scales) => {
+                state.longest = scales.longest_step;
+                state.curvature = scales.curvature;
+                state.primal_at_zero = scales.primal_at_zero;
+            }
+            None => state.find_scales(problem, largest, watch)?,
         }
+        let lambda = problem.lambda();
+        state.steps = settings
+            .learning_rate
+            .steps(loss, lambda, state.curvature)?;
+        if project {
+            state.radius = (state.primal_at_zero / lambda).sqrt();
+        }
+        Ok(state)
+    }
+
+    /// What the rows say about lengths; `largest` is the largest of `c_i |x_i - mu|^2`.
+    fn find_scales<R: Rows, L: Loss>(
+        &mut self,
+        problem: &Problem<'_, R, L>,
+        largest: f64,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
         // The model without coefficients: P(0), and its intercept.
         let mut zero = Point::default();
-        let nothing = std::iter::repeat_n(0.0, n_rows);
+        let nothing = std::iter::repeat_n(0.0, problem.rows().n_rows());
         problem.evaluate(nothing, 1e-6, &mut zero, watch)?;
+        let (n, k) = (self.moving.len() as f64, self.batch as f64);
+        // 1 but in a stream.
+        let mean_weight = self.per_weight * problem.total_weight() / n;
         // Of the mean of k rows out of n, drawn without replacement (Gower et al., SGD: general
         // analysis and improved rates, 2019): from the largest |x|^2 for k = 1 to the mean for k = n.
-        let (n, k) = (n_moving, state.batch as f64);
-        let largest = n / problem.total_weight() * (largest + s * max_weight(problem));
-        let mean = state.frame.mean_sq_norm + s;
+        let largest = self.per_weight * (largest + self.s * max_weight(problem));
+        let mean = mean_weight * (self.frame.mean_sq_norm + self.s);
         let sq_norm = if n > 1.0 {
             ((n - k) * largest + n * (k - 1.0) * mean) / (k * (n - 1.0))
         } else {
             mean
         };
         let loss_curvature = loss_curvature(problem);
-        let curvature = loss_curvature * sq_norm;
-        state.longest = 1.0 / loss_curvature;
-        state.steps = settings
-            .learning_rate
-            .steps(problem.loss(), problem.lambda(), curvature)?;
-        if project {
-            state.radius = (zero.certificate.primal / problem.lambda()).sqrt();
-        }
+        self.curvature = loss_curvature * sq_norm;
+        self.longest = 1.0 / loss_curvature;
+        self.primal_at_zero = mean_weight * zero.certificate.primal;
         // For labels the best constant often puts a whole class on the kink of the hinge, where
         // rounding would decide about the first step.
         if L::TARGET != Target::Label {
-            state.intercept = zero.intercept;
+            self.intercept = zero.intercept;
         }
-        Ok(state)
+        Ok(())
     }
 
     /// Goes on from a model.
@@ -555,7 +573,7 @@ impl State {
     ) {
         let (rows, loss) = (problem.rows(), problem.loss());
         let (eta, decay) = self.steps.at(t);
-        let rate = eta * self.n_moving / (problem.total_weight() * batch.len() as f64);
+        let rate = eta * self.per_weight / batch.len() as f64;
         let mut shares = std::mem::take(&mut self.shares);
         shares.resize(batch.len(), 0.0);
         team.map(batch, &mut shares, |_, i| {
@@ -566,7 +584,8 @@ impl State {
             tally.count(self.scale);
             self.intercept_sum += self.intercept;
         }
-        self.shrink(decay, &mut tally);
+        self.scale *= decay;
+        self.fold_if_due(&mut tally);
         if problem.fit_intercept() {
             let column = self.s.min(self.longest / eta);
             self.intercept += column * shares.iter().sum::<f64>();
@@ -601,6 +620,7 @@ impl State {
                 self.scale *= self.radius / norm;
             }
         }
+        self.fold_if_due(&mut tally);
         if let Some(tally) = tally {
             tally.scale = self.scale;
         }
@@ -612,23 +632,29 @@ impl State {
         self.marks.get(i).copied().unwrap_or(0.0)
     }
 
-    /// Multiplies `w` by `factor`.
     #[inline]
-    fn shrink(&mut self, factor: f64, tally: &mut Option<&mut Scaled>) {
-        let scale = self.scale * factor;
-        if scale > LEAST_SCALE {
-            self.scale = scale;
-            return;
+    fn fold_if_due(&mut self, tally: &mut Option<&mut Scaled>) {
+        let least = match tally {
+            Some(_) => LEAST_TALLIED_SCALE,
+            None => LEAST_SCALE,
+        };
+        if self.scale < least {
+            self.fold(tally);
         }
+    }
+
+    /// Takes the scale into `v` and `r`: the model stays.
+    #[cold]
+    fn fold(&mut self, tally: &mut Option<&mut Scaled>) {
         if let Some(tally) = tally {
             let all = self.sum.v.iter().chain(std::iter::once(&self.sum.pull));
             tally.rebase(all.chain(&self.r));
         }
-        self.sum.scale(scale);
+        self.sum.scale(self.scale);
         for r in &mut self.r {
-            *r *= scale;
+            *r *= self.scale;
         }
-        self.sq_norm *= scale * scale;
+        self.sq_norm *= self.scale * self.scale;
         self.scale = 1.0;
     }
 }

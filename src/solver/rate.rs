@@ -32,9 +32,20 @@ pub enum LearningRate {
     },
 }
 
+const ETA0: &str = "a number > 0 and at most 1 / lambda, or None";
+const POWER: &str = "a number > 0 and at most 1";
+
 impl LearningRate {
     /// The choice that users call `name`.
     pub fn named(name: &str, eta0: Option<f64>, power: f64) -> Result<Self, Error> {
+        if let Some(eta) = eta0
+            && !(eta.is_finite() && eta > 0.0)
+        {
+            return Err(parameter("eta0", eta, ETA0));
+        }
+        if !(0.0 < power && power <= 1.0) {
+            return Err(parameter("power_t", power, POWER));
+        }
         match name {
             "pegasos" => Ok(Self::Pegasos),
             "constant" => Ok(Self::Constant { eta0 }),
@@ -71,7 +82,7 @@ impl LearningRate {
             Some(eta) => Err(parameter(
                 "eta0",
                 format!("{eta} for lambda = {lambda:e}"),
-                "a number > 0 and at most 1 / lambda, or None",
+                ETA0,
             )),
         };
         let (first, offset) = match self {
@@ -80,7 +91,7 @@ impl LearningRate {
             Self::Constant { eta0 } => (first(eta0)?, 0.0),
             Self::InvScaling { eta0, power } if 0.0 < power && power <= 1.0 => (first(eta0)?, 0.0),
             Self::InvScaling { power, .. } => {
-                return Err(parameter("power_t", power, "a number > 0 and at most 1"));
+                return Err(parameter("power_t", power, POWER));
             }
         };
         Ok(Steps {

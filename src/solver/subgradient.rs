@@ -18,7 +18,7 @@ use crate::intercept::{self, Minimum};
 use crate::loss::Loss;
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
-use crate::run::{Budget, Fit, Monitor, Watch};
+use crate::run::{Budget, Certificate, Fit, Monitor, Watch};
 use crate::solver::batch::Team;
 use crate::solver::course::{self, Pace, Process};
 use crate::solver::dual_gradient::{EVALUATION_COST, Iterates};
@@ -103,6 +103,7 @@ impl Solver for Subgradient {
             slopes: vec![0.0; moving.len()],
             shares: vec![0.0; moving.len()],
             best: self.output.is_none().then_some((f64::INFINITY, None)),
+            highest: None,
             team,
             moving,
             keeper: Keeper::new(
@@ -155,6 +156,8 @@ struct Run<'p, 'a, R, L> {
     shares: Vec<f64>,
     /// The least `P` of an iterate, and that iterate; `None` if another one is returned.
     best: Option<(f64, Option<Iterate>)>,
+    /// The highest `D` that went with it at an evaluation, and the dual point.
+    highest: Option<(Certificate, Vec<f64>)>,
     team: Team,
     /// The rows that count.
     moving: Vec<u32>,
@@ -282,6 +285,20 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             precision,
             point,
             watch,
-        )
+        )?;
+        if self.best.is_some() {
+            // The highest lower bound so far, whichever iterate it came with.
+            let Certificate { primal, dual, .. } = point.certificate;
+            match &self.highest {
+                Some((highest, a)) if highest.dual >= dual => {
+                    point.certificate = Certificate::new(primal, highest.dual, highest.support);
+                    point.dual.clone_from(a);
+                }
+                _ => {
+                    self.highest = Some((point.certificate, point.dual.clone()));
+                }
+            }
+        }
+        Ok(())
     }
 }

@@ -629,7 +629,6 @@ fn scales_are_folded_without_a_trace() {
 }
 
 #[test]
-#[ignore = "bug: the sums of an average cancel where the scale has fallen far"]
 fn averages_do_not_cancel_where_steps_forget() {
     let data = Data::new(600, D, 33);
     for share in FORGOTTEN {
