@@ -70,12 +70,63 @@ CYCLIC = {"sampling": "cyclic", "fit_intercept": False, "batch_size": 1, "tol": 
 @every_loss
 def test_calls_on_all_rows_are_epochs_of_fit(loss, project, weights):
     problem = make_problem(loss, weights=weights)
+    if weights is not None:
+        # Those of a stream count as they are, those of a fit relative to their mean.
+        problem = problem.but(weights=problem.c / problem.c[problem.c > 0].mean())
     settings = CYCLIC | {"project": project}
     whole = problem.fit(Pegasos, lam=0.1, max_iter=3, **settings)
     stream = feed(make(problem, **settings), problem, cut(60, 1), n_epochs=3)
     assert same(stream, whole)
     fewer = feed(make(problem, **settings), problem, cut(60, 1), n_epochs=2)
     assert not same(fewer, whole)
+
+
+@pytest.mark.parametrize("loss", BOUNDED)
+def test_weights_do_not_depend_on_where_a_stream_is_cut(loss):
+    problem = make_problem(loss)
+    problem = problem.but(weights=np.random.default_rng(0).uniform(0.5, 3.0, 60))
+    one, many = (
+        feed(make(problem, **CYCLIC), problem, cut(60, n_parts)) for n_parts in (1, 60)
+    )
+    assert same(one, many)
+    equal = feed(make(problem, **CYCLIC), problem.but(weights=None), cut(60, 60))
+    assert not same(equal, many)
+
+
+def test_class_weight_counts_in_parts_of_one_class():
+    problem = make_problem("hinge")
+    settings = CYCLIC | {"class_weight": {1.0: 10.0}}
+    one, many = (
+        feed(make(problem, **settings), problem, cut(60, n_parts))
+        for n_parts in (1, 60)
+    )
+    assert same(one, many)
+    assert not same(one, feed(make(problem, **CYCLIC), problem, cut(60, 60)))
+
+
+def test_settings_can_change_between_parts():
+    problem = make_problem("hinge")
+    model = feed(make(problem, **CYCLIC), problem, cut(60, 1))
+    before = model.coef_.copy()
+    # Steps so short that nothing moves: those of the first part are forgotten.
+    model.set_params(learning_rate="constant", eta0=1e-12)
+    assert feed(model, problem, cut(60, 1)).coef_ == pytest.approx(before, rel=1e-8)
+    for eta0 in (-1.0, 0.0, 100.0):
+        model.set_params(eta0=eta0)
+        with pytest.raises(ValueError, match="eta0: found"):
+            feed(model, problem, cut(60, 1))
+    # P(0) = 1 for the hinge, so that the radius is 1 / sqrt(lam).
+    model.set_params(learning_rate="pegasos", eta0=None, project=True, lam=1e3)
+    feed(model, problem, cut(60, 1))
+    assert np.linalg.norm(model.coef_) <= 1 / np.sqrt(1e3) * (1 + 1e-9)
+
+
+def test_classes_told_again_stay_as_they_were():
+    problem = make_problem("hinge")
+    labels = problem.y.astype(int)
+    model = make(problem).partial_fit(problem.X, labels, classes=[-1, 1])
+    model.partial_fit(problem.X, labels, classes=[-1.0, 1.0])
+    assert model.classes_.dtype == np.int64
 
 
 @pytest.mark.parametrize(

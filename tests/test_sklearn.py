@@ -444,7 +444,8 @@ def test_shapes(loss, y, outer, store, fit_intercept):
         assert len(model.history_) == 3
     else:
         assert set(model.history_) == {
-            *("epoch", "seconds", "primal", "dual", "gap", "support")
+            *("epoch", "seconds", "cpu_seconds"),
+            *("primal", "dual", "gap", "support"),
         }
         assert isinstance(model.objective_, float)
         assert isinstance(model.stop_reason_, str)

@@ -1424,7 +1424,10 @@ BAD = [
             (DualGradient, "output"),
         ]
     ),
-    *((estimator, {"output": "first"}, '"first"', "last") for estimator in ESTIMATORS),
+    *(
+        (e, {"output": "first"}, "'first'" if e is Subgradient else '"first"', "last")
+        for e in ESTIMATORS
+    ),
     *((e, {"output": "best"}, '"best"', "last") for e in (Asdca, Pegasos)),
     *((e, {"average_from": 1}, "1", FRACTION) for e in ESTIMATORS),
     *((e, {"average_from": -0.1}, "-0.1", FRACTION) for e in ESTIMATORS),

@@ -524,9 +524,9 @@ impl State {
         self.curvature = loss_curvature * sq_norm;
         self.longest = 1.0 / loss_curvature;
         self.primal_at_zero = mean_weight * zero.certificate.primal;
-        // For labels the best constant often puts a whole class on the kink of the hinge, where
-        // rounding would decide about the first step.
-        if L::TARGET != Target::Label {
+        // The best constant often puts a whole class on the kink of the hinge, where rounding would
+        // decide about the first step.
+        if L::TARGET != Target::Label || problem.loss().smoothness() > 0.0 {
             self.intercept = zero.intercept;
         }
         Ok(())
