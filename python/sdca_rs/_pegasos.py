@@ -256,8 +256,8 @@ class Pegasos(CertifiedLinearModel):
         are. (With ``C``, ``lam`` is ``1 / (C W)`` with the weight ``W`` of the first
         rows.) Weights count as they are: those of a stream should have mean 1. The
         first rows also decide how the intercept is scaled, and the default of ``eta0``.
-        Other settings may change between calls. With ``output="average"`` the model is the mean over all steps,
-        whatever ``average_from``.
+        Other settings may change between calls. With ``output="average"`` the model is
+        the mean over all steps, whatever ``average_from``.
 
         Parameters
         ----------

@@ -9,7 +9,6 @@ from sdca_rs._base import CertifiedLinearModel, fraction, is_auto, one_of
 from sdca_rs._core import Progress, Solver
 from sdca_rs._data import as_number
 
-
 _LEARNING_RATES = ("auto", "pegasos", "constant", "invscaling")
 _OUTPUTS = ("best", "last", "average", "random")
 
