@@ -30,6 +30,7 @@ names. Failing that, takes small grey images of whole photographs, or digits.
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import os
 import time
@@ -110,12 +111,10 @@ def find_crop(jpeg: bytes) -> np.ndarray:
 def photographs(quick: bool, out) -> Cells:
     """Cut the cells out of the photographs."""
     path = common.data_file("bloodcells_images_train.zip")
-    try:
-        import skimage  # noqa: F401
-    except ImportError as error:
+    if importlib.util.find_spec("skimage") is None:
         raise common.MissingDataError(
             "the photographs need scikit-image (pip install 'sdca-rs[examples]')"
-        ) from error
+        )
     start = time.perf_counter()
     with zipfile.ZipFile(path) as file:
         names = sorted(n for n in file.namelist() if n.endswith(".jpeg"))

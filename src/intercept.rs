@@ -4,6 +4,9 @@
 //! a certificate may not. At an evaluation the dual point is first put back on the constraint
 //! ([`balance`]), then `b` is chosen by minimising `P` over it ([`minimise`]).
 
+use crate::error::Error;
+use crate::run::Watch;
+
 /// Makes `sum_i c_i a_i = 0` by scaling the values of the heavier sign towards 0.
 ///
 /// The dual domain of every loss is an interval that contains 0, so the result is feasible.
@@ -28,6 +31,49 @@ pub fn balance(dual: &mut [f64], weight: impl Fn(usize) -> f64) {
     }
 }
 
+/// Terms of a sum between two signs of life. Sums are taken block by block, which also keeps their
+/// rounding error small.
+const TERMS: usize = 4096;
+
+/// The sum of `n` pairs of numbers.
+pub(crate) fn sum(
+    n: usize,
+    watch: &mut Watch<'_>,
+    term: impl Fn(usize) -> (f64, f64),
+) -> Result<(f64, f64), Error> {
+    let add = |sum: (f64, f64), more: (f64, f64)| (sum.0 + more.0, sum.1 + more.1);
+    let mut total = (0.0, 0.0);
+    for from in (0..n).step_by(TERMS) {
+        let block = from..n.min(from + TERMS);
+        total = add(total, block.map(&term).fold((0.0, 0.0), add));
+        watch.beat()?;
+    }
+    Ok(total)
+}
+
+/// [`minimise`] for a sum of `n` convex functions of `b`, `term(i, b)` being the value and a
+/// subgradient of one of them.
+pub(crate) fn minimise_sum(
+    n: usize,
+    start: f64,
+    precision: f64,
+    watch: &mut Watch<'_>,
+    term: impl Fn(usize, f64) -> (f64, f64),
+) -> Result<Minimum, Error> {
+    let mut alive = Ok(());
+    let minimum = minimise(start, precision, |b| {
+        match sum(n, watch, |i| term(i, b)) {
+            Ok(touch) => touch,
+            Err(error) => {
+                alive = Err(error);
+                // A slope of 0 ends the search.
+                (f64::INFINITY, 0.0)
+            }
+        }
+    });
+    alive.map(|()| minimum)
+}
+
 /// A point on the graph of a convex function, with a subgradient.
 #[derive(Clone, Copy)]
 struct Touch {
@@ -45,6 +91,8 @@ const MAX_EVALUATIONS: usize = 300;
 pub struct Minimum {
     /// The minimiser.
     pub b: f64,
+    /// The value there.
+    pub value: f64,
     /// Points on both sides of it, or twice the minimiser itself.
     pub sides: (f64, f64),
     /// `mix` times the slope on the left and `1 - mix` times the one on the right add up to 0.
@@ -53,29 +101,31 @@ pub struct Minimum {
 
 impl Minimum {
     /// A minimiser where the slope itself is 0.
-    pub fn at(b: f64) -> Self {
+    pub fn at(b: f64, value: f64) -> Self {
         Self {
             b,
+            value,
             sides: (b, b),
             mix: 1.0,
         }
     }
 
     fn between(left: Touch, right: Touch) -> Self {
-        let b = if right.value < left.value {
-            right.b
+        let Touch { b, value, .. } = if right.value < left.value {
+            right
         } else {
-            left.b
+            left
         };
         let mix = right.slope / (right.slope - left.slope);
         if mix.is_finite() {
             Self {
                 b,
+                value,
                 sides: (left.b, right.b),
                 mix,
             }
         } else {
-            Self::at(b)
+            Self::at(b, value)
         }
     }
 }
@@ -93,7 +143,7 @@ pub fn minimise(start: f64, precision: f64, mut at: impl FnMut(f64) -> (f64, f64
     };
     let first = touch(start);
     let Some((mut left, mut right)) = bracket(first, &mut touch) else {
-        return Minimum::at(first.b);
+        return Minimum::at(first.b, first.value);
     };
     let mut widths = [f64::INFINITY; 2];
     for trial in 0..MAX_EVALUATIONS {
@@ -103,10 +153,10 @@ pub fn minimise(start: f64, precision: f64, mut at: impl FnMut(f64) -> (f64, f64
             left
         };
         if left.slope == 0.0 {
-            return Minimum::at(left.b);
+            return Minimum::at(left.b, left.value);
         }
         if right.slope == 0.0 {
-            return Minimum::at(right.b);
+            return Minimum::at(right.b, right.value);
         }
         let kink = (right.value - left.value + left.slope * left.b - right.slope * right.b)
             / (left.slope - right.slope);

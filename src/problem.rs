@@ -58,8 +58,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     ) -> Result<Self, Error> {
         let problem = Self::part(rows, targets, weights, loss, regularisation, fit_intercept)?;
         if L::TARGET == Target::Label {
-            let counting = (0..rows.n_rows()).filter(|&i| problem.weight(i) > 0.0);
-            let mut labels = counting.map(|i| targets[i]);
+            let mut labels = problem.counting().map(|i| targets[i]);
             let first = labels.next();
             if labels.all(|y| Some(y) == first) {
                 return Err(Error::OneClass);
@@ -188,6 +187,11 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     #[inline]
     pub fn weight(&self, i: usize) -> f64 {
         self.weights.map_or(1.0, |c| c[i])
+    }
+
+    /// The rows of positive weight.
+    pub(crate) fn counting(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.rows.n_rows()).filter(|&i| self.weight(i) > 0.0)
     }
 
     /// `c_i / (lambda W)`: how much of `a_i x_i` is in `w`.
@@ -461,27 +465,15 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         precision: f64,
         watch: &mut Watch<'_>,
     ) -> Result<f64, Error> {
-        let mut alive = Ok(());
-        let minimum = intercept::minimise(start, precision, |b| {
-            let (mut value, mut slope) = (0.0, 0.0);
-            for block in self.blocks() {
-                let (mut block_value, mut block_slope) = (0.0, 0.0);
-                for i in block {
-                    let (p, c, y) = (predictions[i] + b, self.weight(i), self.targets[i]);
-                    block_value += weigh(c, self.loss.value(p, y));
-                    block_slope += weigh(c, self.loss.slope(p, y));
-                }
-                value += block_value;
-                slope += block_slope;
-                alive = watch.beat();
-                if alive.is_err() {
-                    // A slope of 0 ends the search.
-                    return (value, 0.0);
-                }
-            }
-            (value, slope)
-        });
-        alive.map(|()| minimum.b)
+        let n_rows = self.rows.n_rows();
+        let minimum = intercept::minimise_sum(n_rows, start, precision, watch, |i, b| {
+            let (p, c, y) = (predictions[i] + b, self.weight(i), self.targets[i]);
+            (
+                weigh(c, self.loss.value(p, y)),
+                weigh(c, self.loss.slope(p, y)),
+            )
+        })?;
+        Ok(minimum.b)
     }
 
     /// `(lambda/2) |w|^2`.
@@ -502,12 +494,13 @@ pub(crate) fn rows_per_block(n_rows: usize, n_stored: usize) -> usize {
     (BLOCK * n_rows / n_stored.max(1)).clamp(1, 4096)
 }
 
-/// A feasible dual point, the model it defines, and what they prove; see [`Problem::evaluate`].
+/// A feasible dual point, a model (mostly the one that it defines), and what they prove; see
+/// [`Problem::evaluate`].
 #[derive(Debug, Clone)]
 pub struct Point {
     /// `a`.
     pub dual: Vec<f64>,
-    /// `w(a)`.
+    /// `w(a)`, or the model that was given.
     pub coef: Vec<f64>,
     /// The best `b` for this `w`.
     pub intercept: f64,

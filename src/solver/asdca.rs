@@ -96,9 +96,9 @@ impl Solver for Asdca {
         }
         let rows = problem.rows();
         let mut watch = Watch::new(budget.max_time, monitor);
-        let (state, moving) = State::new(problem, start, &mut watch)?;
+        let (mut state, moving) = State::new(problem, start, &mut watch)?;
         let batch = self.batch_size.clamp(1, moving.len().max(1));
-        let theta = match self.theta {
+        state.theta = match self.theta {
             None => theory::theta(gamma / state.max_q, batch as f64),
             Some(theta) if 0.0 < theta && theta <= 1.0 => theta,
             Some(theta) => {
@@ -116,7 +116,6 @@ impl Solver for Asdca {
         let mut run = Run {
             problem,
             state,
-            theta,
             chosen: self.theta.is_some(),
             team,
             order: Order::new(self.sampling, self.seed, moving),
@@ -132,7 +131,6 @@ impl Solver for Asdca {
             ),
             batch,
             block: (rows_per_block(rows.n_rows(), rows.n_stored()) / batch).max(1) as u64,
-            horizon: 0,
         };
         course::run(&mut run, budget, pace, &mut watch)
     }
@@ -158,6 +156,7 @@ struct State {
     /// `w = v + rho e`.
     e: Sum,
     rho: f64,
+    theta: f64,
     /// Where the intercept of the centred rows is drawn to.
     centre: f64,
     /// Mean of `q` without the intercept column, and its maximum with it.
@@ -206,6 +205,7 @@ impl State {
             v: Sum::new(n_cols),
             e: Sum::new(n_cols),
             rho: 1.0,
+            theta: 1.0,
             centre: 0.0,
             mean_q: frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
             max_q,
@@ -238,21 +238,21 @@ impl State {
         &mut self,
         problem: &Problem<'_, R, L>,
         team: &mut Team,
-        theta: f64,
         batch: &[u32],
         step: u64,
         mut sums: Option<&mut Sums>,
-    ) {
-        let rows = problem.rows();
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        let (rows, theta) = (problem.rows(), self.theta);
         let mut shares = std::mem::take(&mut self.shares);
         shares.resize(batch.len(), 0.0);
         // First the new dual values, all of them from the same u.
-        team.map(batch, &mut shares, |_, i| {
+        team.map(batch, &mut shares, watch, |_, i| {
             let row = self.rows[i];
             let lag = (1.0 - theta) * self.rho * self.e.dot(rows, i, row.m);
             let p = self.centre + self.v.dot(rows, i, row.m) + lag;
             (1.0 - theta) * row.a - theta * problem.loss().slope(p, row.y)
-        });
+        })?;
         for (share, &i) in shares.iter_mut().zip(batch) {
             let row = &mut self.rows[i as usize];
             let a = *share;
@@ -262,14 +262,14 @@ impl State {
             *share = problem.rate(i as usize) * (a - row.a);
             row.a = a;
         }
-        team.add(rows, batch, &shares, &mut self.v.v);
+        team.add(rows, batch, &shares, &mut self.v.v, watch)?;
         for (&i, &share) in batch.iter().zip(&shares) {
             self.v.tilt(&self.frame, self.rows[i as usize].m, share);
         }
         for share in &mut shares {
             *share /= -self.rho;
         }
-        team.add(rows, batch, &shares, &mut self.e.v);
+        team.add(rows, batch, &shares, &mut self.e.v, watch)?;
         for (&i, &share) in batch.iter().zip(&shares) {
             self.e.tilt(&self.frame, self.rows[i as usize].m, share);
         }
@@ -279,6 +279,7 @@ impl State {
             self.e.scale(self.rho);
             self.rho = 1.0;
         }
+        Ok(())
     }
 }
 
@@ -286,7 +287,6 @@ impl State {
 struct Run<'p, 'a, R, L> {
     problem: &'p Problem<'a, R, L>,
     state: State,
-    theta: f64,
     /// Whether `theta` is not the theorem's.
     chosen: bool,
     team: Team,
@@ -299,8 +299,6 @@ struct Run<'p, 'a, R, L> {
     batch: usize,
     /// Steps between two signs of life.
     block: u64,
-    /// The step of the next evaluation at the latest.
-    horizon: u64,
 }
 
 impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
@@ -319,18 +317,13 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         self.problem.is_perfect(point)
     }
 
-    fn resume(&mut self, horizon: u64) {
-        self.horizon = horizon;
-        self.keeper.open(horizon);
-    }
-
     fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
         let epoch = self.epoch();
         let in_epoch = step % epoch;
         if in_epoch == 0 && !self.distinct {
             self.order.next_epoch();
         }
-        self.keeper.attend(step, self.state.dual(), self.horizon);
+        self.keeper.attend(step, self.state.dual(), until);
         let until = (step - in_epoch + epoch)
             .min(step + self.block)
             .min(until)
@@ -345,14 +338,8 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
                 &visits[from..visits.len().min(from + self.batch)]
             };
             let sums = self.keeper.tally();
-            self.state.step(
-                self.problem,
-                &mut self.team,
-                self.theta,
-                batch,
-                step + 1,
-                sums,
-            );
+            self.state
+                .step(self.problem, &mut self.team, batch, step + 1, sums, watch)?;
         }
         if until.is_multiple_of(epoch) {
             self.state.centre += self.state.frame.s * self.state.v.pull;
@@ -373,17 +360,14 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
     ) -> Result<(), Error> {
         let Self { problem, state, .. } = self;
         if let Some(dual) = self.keeper.output(step, state.dual()) {
-            return problem.evaluate(problem.feasible(dual), precision, point, watch);
+            problem.evaluate(problem.feasible(dual), precision, point, watch)?;
+        } else {
+            let lag = state.e.coef(&state.frame, state.rho);
+            let coef = state.v.coef(&state.frame, 1.0).zip(lag);
+            let coef = coef.map(|(v, lag)| v + lag);
+            let dual = problem.feasible(state.dual());
+            problem.evaluate_pair(coef, dual, precision, point, watch)?;
         }
-        let lag = state.e.coef(&state.frame, state.rho);
-        let coef = state.v.coef(&state.frame, 1.0).zip(lag);
-        problem.evaluate_pair(
-            coef.map(|(v, lag)| v + lag),
-            problem.feasible(state.dual()),
-            precision,
-            point,
-            watch,
-        )?;
         // The theorem's theta cannot: there the numbers themselves are too large.
         if self.chosen && !point.certificate.gap.is_finite() {
             return Err(Error::Diverged { name: "theta" });

@@ -57,8 +57,14 @@ impl Team {
         (8 * BLOCK / self.per_row).max(1)
     }
 
-    /// [`Self::map`] for a whole pass, with signs of life.
-    pub(crate) fn map_all(
+    /// Whether `n_rows` rows have at least as many entries as a model of `n_cols` columns.
+    pub(crate) fn cover(&self, n_rows: usize, n_cols: usize) -> bool {
+        n_rows.saturating_mul(self.per_row) >= n_cols
+    }
+
+    /// `out[k] = f(k, rows[k])`. Many rows are interrupted for signs of life.
+    #[inline]
+    pub(crate) fn map(
         &self,
         rows: &[u32],
         out: &mut [f64],
@@ -66,17 +72,22 @@ impl Team {
         f: impl Fn(usize, usize) -> f64 + Sync,
     ) -> Result<(), Error> {
         let stride = self.stride();
+        if rows.len() <= stride {
+            self.map_part(rows, out, f);
+            return Ok(());
+        }
         for (number, rows) in rows.chunks(stride).enumerate() {
             let from = number * stride;
             let out = &mut out[from..from + rows.len()];
-            self.map(rows, out, |k, i| f(from + k, i));
+            self.map_part(rows, out, |k, i| f(from + k, i));
             watch.beat()?;
         }
         Ok(())
     }
 
-    /// [`Self::add`] for a whole pass, with signs of life.
-    pub(crate) fn add_all<R: Rows>(
+    /// `sum += sum_k shares[k] x_(rows[k])`. Many rows are interrupted for signs of life.
+    #[inline]
+    pub(crate) fn add<R: Rows>(
         &mut self,
         x: &R,
         rows: &[u32],
@@ -85,21 +96,19 @@ impl Team {
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
         let stride = self.stride();
+        if rows.len() <= stride {
+            self.add_part(x, rows, shares, sum);
+            return Ok(());
+        }
         for (rows, shares) in rows.chunks(stride).zip(shares.chunks(stride)) {
-            self.add(x, rows, shares, sum);
+            self.add_part(x, rows, shares, sum);
             watch.beat()?;
         }
         Ok(())
     }
 
-    /// `out[k] = f(k, rows[k])`.
     #[inline]
-    pub(crate) fn map(
-        &self,
-        rows: &[u32],
-        out: &mut [f64],
-        f: impl Fn(usize, usize) -> f64 + Sync,
-    ) {
+    fn map_part(&self, rows: &[u32], out: &mut [f64], f: impl Fn(usize, usize) -> f64 + Sync) {
         let piece = (PIECE / self.per_row).max(1);
         let one = |from: usize, out: &mut [f64]| {
             for (k, out) in out.iter_mut().enumerate() {
@@ -114,8 +123,7 @@ impl Team {
         }
     }
 
-    /// `sum += sum_k shares[k] x_(rows[k])`.
-    pub(crate) fn add<R: Rows>(&mut self, x: &R, rows: &[u32], shares: &[f64], sum: &mut [f64]) {
+    fn add_part<R: Rows>(&mut self, x: &R, rows: &[u32], shares: &[f64], sum: &mut [f64]) {
         let one = |rows: &[u32], shares: &[f64], sum: &mut [f64]| {
             for (&i, &share) in rows.iter().zip(shares) {
                 if share != 0.0 {

@@ -14,11 +14,9 @@ pub(crate) trait Process {
     /// Called once, after the start has been certified.
     fn begin(&mut self, _start: &Point) {}
 
-    /// Called after each evaluation: the next one will be after `horizon` steps at the latest.
-    fn resume(&mut self, horizon: u64);
-
     /// Does some of the steps that follow the first `step` ones, as many as fit between two signs of
-    /// life, but none after `until`. Returns how many steps are then done.
+    /// life, but none after `until`, which is where the next evaluation will be at the latest. Returns
+    /// how many steps are then done.
     fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error>;
 
     /// Certifies what would be returned after `step` steps. If there is an intercept, `P` is to be
@@ -106,7 +104,6 @@ impl Course<'_> {
         let mut stop = self.evaluate(process, step, watch)?;
         process.begin(&self.point);
         let mut next_evaluation = self.next_evaluation(step).min(last);
-        process.resume(next_evaluation);
         while stop.is_none() && step < last {
             step = process.advance(step, next_evaluation, watch)?;
             watch.beat()?;
@@ -114,7 +111,6 @@ impl Course<'_> {
             if over || step == next_evaluation {
                 stop = self.evaluate(process, step, watch)?;
                 next_evaluation = self.next_evaluation(step).min(last);
-                process.resume(next_evaluation);
                 if over && stop.is_none() {
                     stop = Some(StopReason::MaxTime);
                 }

@@ -27,7 +27,7 @@ use crate::run::{Budget, Fit, Monitor, Watch, parameter};
 use crate::solver::batch::Team;
 use crate::solver::course::{self, Pace, Process};
 use crate::solver::frame::Frame;
-use crate::solver::output::{Keeper, Output, Tally, check_average_from};
+use crate::solver::output::{Iterates, Keeper, Output, check_average_from};
 use crate::solver::spectrum::largest_eigenvalue;
 use crate::solver::{Solver, Start};
 
@@ -64,7 +64,7 @@ const MARGIN: f64 = 1.05;
 
 /// Cost of an evaluation in epochs. A constant, so that runs in which a row is repeated or weighted
 /// are evaluated, and end, at the same epochs.
-pub(super) const EVALUATION_COST: f64 = 1.0;
+const EVALUATION_COST: f64 = 1.0;
 
 impl Solver for DualGradient {
     fn solve<R: Rows, L: Loss>(
@@ -88,9 +88,7 @@ impl Solver for DualGradient {
         let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
         let mut team = Team::new(problem.rows(), n_rows, self.n_threads)?;
         team.announce(&mut watch);
-        let moving: Vec<u32> = (0..n_rows as u32)
-            .filter(|&i| problem.weight(i as usize) > 0.0)
-            .collect();
+        let moving: Vec<u32> = problem.counting().map(|i| i as u32).collect();
         let sigma = match self.step {
             None => {
                 largest_eigenvalue(problem, &frame, &moving, &mut team, &mut watch)?
@@ -119,7 +117,6 @@ impl Solver for DualGradient {
                 self.seed,
                 || Iterates::new(n_rows),
             ),
-            horizon: 0,
         };
         problem.coef_of(&run.a, &mut run.coef, &mut watch)?;
         let pace = Pace {
@@ -151,7 +148,6 @@ struct Run<'p, 'a, R, L> {
     /// The rows that count.
     moving: Vec<u32>,
     keeper: Keeper<Iterates>,
-    horizon: u64,
 }
 
 impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
@@ -168,21 +164,19 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
         } = self;
         let (rows, loss, sigma) = (problem.rows(), problem.loss(), *sigma);
         self.team
-            .map_all(moving, next, watch, |_, i| rows.dot(i, coef) - sigma * a[i])?;
+            .map(moving, next, watch, |_, i| rows.dot(i, coef) - sigma * a[i])?;
         if problem.fit_intercept() {
             // The derivative of max_t -phi*(-t) - t (z + b) - sigma t^2 / 2 by b is -t.
-            self.intercept = intercept::minimise(self.intercept, 1e-15, |b| {
-                let (mut value, mut slope) = (0.0, 0.0);
-                for (&z, &i) in next.iter().zip(&*moving) {
-                    let i = i as usize;
-                    let (z, c, y) = (z + b, problem.weight(i), problem.target(i));
-                    let t = loss.step(z, sigma, a[i], y);
-                    value -= c * (loss.conjugate(t, y) + t * z + 0.5 * sigma * t * t);
-                    slope -= c * t;
-                }
-                (value, slope)
-            })
-            .b;
+            let (next, moving) = (&*next, &*moving);
+            let term = |k: usize, b: f64| {
+                let i = moving[k] as usize;
+                let (z, c, y) = (next[k] + b, problem.weight(i), problem.target(i));
+                let t = loss.step(z, sigma, a[i], y);
+                let value = loss.conjugate(t, y) + t * z + 0.5 * sigma * t * t;
+                (-c * value, -c * t)
+            };
+            let start = self.intercept;
+            self.intercept = intercept::minimise_sum(moving.len(), start, 1e-15, watch, term)?.b;
         }
         let b = self.intercept;
         for (next, &i) in next.iter_mut().zip(&*moving) {
@@ -208,7 +202,7 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
             }
             self.change.clear();
             self.change.resize(problem.rows().n_cols(), 0.0);
-            self.team.add_all(
+            self.team.add(
                 problem.rows(),
                 &self.moving,
                 &self.shares,
@@ -246,14 +240,8 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         self.problem.is_perfect(point)
     }
 
-    fn resume(&mut self, horizon: u64) {
-        self.horizon = horizon;
-        self.keeper.open(horizon);
-    }
-
-    fn advance(&mut self, step: u64, _until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
-        self.keeper
-            .attend(step, self.a.iter().copied(), self.horizon);
+    fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
+        self.keeper.attend(step, self.a.iter().copied(), until);
         if let Some(iterates) = self.keeper.tally() {
             iterates.count(self.a.iter().copied());
         }
@@ -282,28 +270,5 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             return Err(Error::Diverged { name: "step" });
         }
         Ok(())
-    }
-}
-
-/// The sum of iterates that change everywhere in each step.
-pub(super) struct Iterates(Vec<f64>);
-
-impl Iterates {
-    pub(super) fn new(len: usize) -> Self {
-        Self(vec![0.0; len])
-    }
-
-    /// Adds the iterate before a step.
-    pub(super) fn count(&mut self, values: impl Iterator<Item = f64>) {
-        for (sum, value) in self.0.iter_mut().zip(values) {
-            *sum += value;
-        }
-    }
-}
-
-impl Tally for Iterates {
-    fn take(&mut self, _step: u64, _values: impl Iterator<Item = f64>) -> Vec<f64> {
-        let len = self.0.len();
-        std::mem::replace(&mut self.0, vec![0.0; len])
     }
 }

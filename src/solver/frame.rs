@@ -202,4 +202,9 @@ impl Sum {
         let columns = self.v.iter().zip(&frame.mu);
         columns.map(move |(v, mu)| factor * (v - self.pull * mu))
     }
+
+    /// `|v - pull mu|^2`.
+    pub(crate) fn sq_norm(&self, frame: &Frame) -> f64 {
+        self.coef(frame, 1.0).map(|w| w * w).sum()
+    }
 }

@@ -147,6 +147,29 @@ impl Trace for Sums {
     }
 }
 
+/// The sum of the iterates of a solver that changes all values in each step.
+pub(crate) struct Iterates(Vec<f64>);
+
+impl Iterates {
+    pub(crate) fn new(len: usize) -> Self {
+        Self(vec![0.0; len])
+    }
+
+    /// Adds the iterate before a step.
+    pub(crate) fn count(&mut self, values: impl Iterator<Item = f64>) {
+        for (sum, value) in self.0.iter_mut().zip(values) {
+            *sum += value;
+        }
+    }
+}
+
+impl Tally for Iterates {
+    fn take(&mut self, _step: u64, _values: impl Iterator<Item = f64>) -> Vec<f64> {
+        let len = self.0.len();
+        std::mem::replace(&mut self.0, vec![0.0; len])
+    }
+}
+
 /// The uniform draw from the open piece.
 struct Draw {
     generator: Generator,
@@ -189,7 +212,7 @@ impl<T: Tally> Keeper<T> {
     }
 
     /// Begins a piece; no output will be asked for before the step `horizon`.
-    pub(crate) fn open(&mut self, horizon: u64) {
+    fn open(&mut self, horizon: u64) {
         let mut to = (self.from + self.limit(self.from)).min(horizon.max(self.from + 1));
         if self.from < self.full_run {
             to = to.min(self.full_run);
@@ -226,7 +249,8 @@ impl<T: Tally> Keeper<T> {
         }
     }
 
-    /// Does what is due after `step` steps, when the iterate is `values`.
+    /// Does what is due before the steps that follow the first `step` ones, when the iterate is
+    /// `values` and no output will be asked for before the step `horizon`.
     pub(crate) fn attend(
         &mut self,
         step: u64,
@@ -284,6 +308,8 @@ impl<T: Tally> Keeper<T> {
         values: impl Iterator<Item = f64>,
     ) -> Option<Vec<f64>> {
         self.close(step, values);
+        // The next piece begins with the next step.
+        self.to = self.from;
         let steps: u64 = self.closed.iter().map(|piece| piece.to - piece.from).sum();
         if steps == 0 {
             return None;
@@ -350,13 +376,11 @@ mod tests {
     ) -> f64 {
         let mut keeper = Keeper::new(output, fraction, 1, full_steps, seed, || Sums::new(1));
         let (mut value, mut found) = (0.0, f64::NAN);
-        keeper.open(every);
         for step in 0..=steps {
             if step > 0 && step % every == 0 {
                 found = keeper
                     .output(step, std::iter::once(value))
                     .map_or(value, |v| v[0]);
-                keeper.open(step + every);
             }
             keeper.attend(step, std::iter::once(value), (step / every + 1) * every);
             if let Some(sums) = keeper.tally() {
@@ -409,7 +433,6 @@ mod tests {
     fn few_pieces_are_kept() {
         for fraction in [0.0, 0.5, 0.9] {
             let mut keeper = Keeper::new(Output::Average, fraction, 100, 1000, 1, || Sums::new(1));
-            keeper.open(1);
             for step in 0..100_000 {
                 keeper.attend(step, std::iter::once(0.0), step + 1);
                 assert!(keeper.closed.len() <= 20, "{step}: {}", keeper.closed.len());

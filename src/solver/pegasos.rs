@@ -127,7 +127,7 @@ impl Pegasos {
         for visits in order.visits().chunks(block / batch * batch) {
             for visits in visits.chunks(batch) {
                 t += 1;
-                state.step(problem, &mut team, visits, t, Some(&mut tally));
+                state.step(problem, &mut team, visits, t, Some(&mut tally), &mut watch)?;
             }
             watch.beat()?;
         }
@@ -266,7 +266,6 @@ impl Solver for Pegasos {
             batch,
             before,
             block: (rows_per_block(rows.n_rows(), rows.n_stored()) / batch).max(1) as u64,
-            horizon: 0,
         };
         let mut fit = course::run(&mut run, budget, pace, &mut watch)?;
         fit.steps += before;
@@ -287,8 +286,6 @@ struct Run<'p, 'a, R, L> {
     before: u64,
     /// Steps between two signs of life.
     block: u64,
-    /// The step of the next evaluation at the latest.
-    horizon: u64,
 }
 
 impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
@@ -300,18 +297,13 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         self.problem.is_perfect(point)
     }
 
-    fn resume(&mut self, horizon: u64) {
-        self.horizon = horizon;
-        self.keeper.open(horizon);
-    }
-
-    fn advance(&mut self, step: u64, until: u64, _: &mut Watch<'_>) -> Result<u64, Error> {
+    fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
         let epoch = self.epoch();
         let in_epoch = step % epoch;
         if in_epoch == 0 {
             self.order.next_epoch();
         }
-        self.keeper.attend(step, self.state.values(), self.horizon);
+        self.keeper.attend(step, self.state.values(), until);
         let until = (step - in_epoch + epoch)
             .min(step + self.block)
             .min(until)
@@ -323,7 +315,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         for (t, batch) in (self.before + step + 1..).zip(due) {
             let tally = self.keeper.tally();
             self.state
-                .step(self.problem, &mut self.team, batch, t, tally);
+                .step(self.problem, &mut self.team, batch, t, tally, watch)?;
         }
         if until.is_multiple_of(epoch) {
             self.state.settle();
@@ -551,7 +543,7 @@ impl State {
     /// Recomputes what steps only update, as far as that is cheap.
     fn settle(&mut self) {
         self.sum.settle(&self.frame);
-        self.sq_norm = self.sum.coef(&self.frame, 1.0).map(|w| w * w).sum();
+        self.sq_norm = self.sum.sq_norm(&self.frame);
     }
 
     /// The iterate of the run: `v`, its pull, and `r`.
@@ -570,16 +562,17 @@ impl State {
         batch: &[u32],
         t: u64,
         mut tally: Option<&mut Scaled>,
-    ) {
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
         let (rows, loss) = (problem.rows(), problem.loss());
         let (eta, decay) = self.steps.at(t);
         let rate = eta * self.per_weight / batch.len() as f64;
         let mut shares = std::mem::take(&mut self.shares);
         shares.resize(batch.len(), 0.0);
-        team.map(batch, &mut shares, |_, i| {
+        team.map(batch, &mut shares, watch, |_, i| {
             let p = self.scale * self.sum.dot(rows, i, self.mark(i)) + self.intercept;
             -rate * problem.weight(i) * loss.slope(p, problem.target(i))
-        });
+        })?;
         if let Some(tally) = &mut tally {
             tally.count(self.scale);
             self.intercept_sum += self.intercept;
@@ -593,7 +586,9 @@ impl State {
         for share in &mut shares {
             *share /= self.scale;
         }
-        if self.radius.is_finite() {
+        let projects = self.radius.is_finite();
+        if projects && !team.cover(batch.len(), self.sum.v.len()) {
+            // The norm, row by row: a pass over the columns would be longer.
             for (&i, &share) in batch.iter().zip(&shares) {
                 let i = i as usize;
                 let m = self.mark(i);
@@ -602,10 +597,13 @@ impl State {
                 self.sum.axpy(&self.frame, rows, i, m, share);
             }
         } else {
-            team.add(rows, batch, &shares, &mut self.sum.v);
+            team.add(rows, batch, &shares, &mut self.sum.v, watch)?;
             for (&i, &share) in batch.iter().zip(&shares) {
                 let m = self.mark(i as usize);
                 self.sum.tilt(&self.frame, m, share);
+            }
+            if projects {
+                self.sq_norm = self.sum.sq_norm(&self.frame);
             }
         }
         for (&i, &share) in batch.iter().zip(&shares) {
@@ -614,7 +612,7 @@ impl State {
         if let Some(tally) = &mut tally {
             tally.add(rows, batch, &shares);
         }
-        if self.radius.is_finite() {
+        if projects {
             let norm = self.scale * self.sq_norm.max(0.0).sqrt();
             if norm > self.radius {
                 self.scale *= self.radius / norm;
@@ -625,6 +623,7 @@ impl State {
             tally.scale = self.scale;
         }
         self.shares = shares;
+        Ok(())
     }
 
     #[inline]

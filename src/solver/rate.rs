@@ -136,8 +136,8 @@ pub(crate) fn loss_curvature<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f
     if loss.lipschitz().is_finite() {
         return 1.0;
     }
-    let counting = (0..problem.rows().n_rows()).filter(|&i| problem.weight(i) > 0.0);
-    let largest = counting.map(|i| problem.target(i)).fold(1.0, f64::max);
+    let targets = problem.counting().map(|i| problem.target(i));
+    let largest = targets.fold(1.0, f64::max);
     let p = match L::LINK {
         Link::Log => largest.ln(),
         Link::Identity | Link::Logit => largest,

@@ -133,7 +133,6 @@ impl Solver for Sdca {
             sgd,
             seen: 0.0,
             block: rows_per_block(rows.n_rows(), rows.n_stored()) as u64,
-            horizon: 0,
         };
         course::run(&mut run, budget, pace, &mut watch)
     }
@@ -298,8 +297,6 @@ struct Run<'p, 'a, R, L> {
     seen: f64,
     /// Rows between two signs of life.
     block: u64,
-    /// The step of the next evaluation at the latest.
-    horizon: u64,
 }
 
 impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
@@ -316,11 +313,6 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
 
     fn is_perfect(&self, point: &Point) -> bool {
         self.problem.is_perfect(point)
-    }
-
-    fn resume(&mut self, horizon: u64) {
-        self.horizon = horizon;
-        self.keeper.open(horizon);
     }
 
     fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
@@ -341,7 +333,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
                 order.next_epoch();
             }
         }
-        keeper.attend(step, state.dual(), self.horizon);
+        keeper.attend(step, state.dual(), until);
         let until = (step - in_epoch + epoch)
             .min(step + self.block)
             .min(until)

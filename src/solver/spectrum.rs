@@ -42,12 +42,12 @@ pub(super) fn largest_eigenvalue<R: Rows, L: Loss>(
             *v /= length;
         }
         let offset = frame.mu_dot(&direction);
-        team.map_all(moving, &mut shares, watch, |_, i| {
+        team.map(moving, &mut shares, watch, |_, i| {
             problem.weight(i) / problem.total_weight() * (rows.dot(i, &direction) - offset)
         })?;
         // To centre one side is enough: the shares add up to 0.
         direction.fill(0.0);
-        team.add_all(rows, moving, &shares, &mut direction, watch)?;
+        team.add(rows, moving, &shares, &mut direction, watch)?;
         let before = estimate;
         estimate = norm(&direction);
         if estimate - before <= PRECISION * estimate {

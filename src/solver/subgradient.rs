@@ -21,9 +21,8 @@ use crate::rows::Rows;
 use crate::run::{Budget, Certificate, Fit, Monitor, Watch};
 use crate::solver::batch::Team;
 use crate::solver::course::{self, Pace, Process};
-use crate::solver::dual_gradient::{EVALUATION_COST, Iterates};
 use crate::solver::frame::Frame;
-use crate::solver::output::{Keeper, Output, check_average_from};
+use crate::solver::output::{Iterates, Keeper, Output, check_average_from};
 use crate::solver::rate::{LearningRate, Steps, loss_curvature};
 use crate::solver::spectrum::largest_eigenvalue;
 use crate::solver::{Solver, Start};
@@ -56,6 +55,10 @@ impl Default for Subgradient {
     }
 }
 
+/// Cost of an evaluation in epochs: four passes, where an epoch takes two. A constant, so that runs in
+/// which a row is repeated or weighted are evaluated, and end, at the same epochs.
+const EVALUATION_COST: f64 = 2.0;
+
 impl Solver for Subgradient {
     fn solve<R: Rows, L: Loss>(
         &self,
@@ -73,9 +76,7 @@ impl Solver for Subgradient {
         let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
         let mut team = Team::new(rows, n_rows, self.n_threads)?;
         team.announce(&mut watch);
-        let moving: Vec<u32> = (0..n_rows as u32)
-            .filter(|&i| problem.weight(i as usize) > 0.0)
-            .collect();
+        let moving: Vec<u32> = problem.counting().map(|i| i as u32).collect();
         let mut zero = Point::default();
         problem.evaluate(vec![0.0; n_rows], 1e-6, &mut zero, &mut watch)?;
         let largest = largest_eigenvalue(problem, &frame, &moving, &mut team, &mut watch)?;
@@ -114,7 +115,6 @@ impl Solver for Subgradient {
                 self.seed,
                 || Iterates::new(rows.n_cols() + n_rows),
             ),
-            horizon: 0,
         };
         let pace = Pace {
             evaluation_cost: EVALUATION_COST,
@@ -162,7 +162,6 @@ struct Run<'p, 'a, R, L> {
     /// The rows that count.
     moving: Vec<u32>,
     keeper: Keeper<Iterates>,
-    horizon: u64,
 }
 
 impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
@@ -178,21 +177,18 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
         } = self;
         let (rows, loss) = (problem.rows(), problem.loss());
         self.team
-            .map_all(moving, predictions, watch, |_, i| rows.dot(i, coef))?;
+            .map(moving, predictions, watch, |_, i| rows.dot(i, coef))?;
         let (predictions, moving) = (&*predictions, &*moving);
-        let at = |b: f64| {
-            let (mut value, mut slope) = (0.0, 0.0);
-            for (p, &i) in predictions.iter().zip(moving) {
-                let (c, y) = (problem.weight(i as usize), problem.target(i as usize));
-                value += c * loss.value(p + b, y);
-                slope += c * loss.slope(p + b, y);
-            }
-            (value, slope)
+        let term = |k: usize, b: f64| {
+            let i = moving[k] as usize;
+            let (p, c, y) = (predictions[k] + b, problem.weight(i), problem.target(i));
+            (c * loss.value(p, y), c * loss.slope(p, y))
         };
+        let n = moving.len();
         let minimum = if problem.fit_intercept() {
-            intercept::minimise(self.intercept, 1e-13, at)
+            intercept::minimise_sum(n, self.intercept, 1e-13, watch, term)?
         } else {
-            Minimum::at(0.0)
+            Minimum::at(0.0, intercept::sum(n, watch, |k| term(k, 0.0))?.0)
         };
         self.intercept = minimum.b;
         // Beside a kink the slopes on both sides are mixed so that they add up to 0.
@@ -207,7 +203,7 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
         }
         if let Some((least, best)) = &mut self.best {
             let penalty = 0.5 * problem.lambda() * coef.iter().map(|w| w * w).sum::<f64>();
-            let primal = at(minimum.b).0 / problem.total_weight() + penalty;
+            let primal = minimum.value / problem.total_weight() + penalty;
             if primal < *least {
                 *least = primal;
                 *best = Some(self.iterate.clone());
@@ -226,14 +222,8 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         self.problem.is_perfect(point)
     }
 
-    fn resume(&mut self, horizon: u64) {
-        self.horizon = horizon;
-        self.keeper.open(horizon);
-    }
-
-    fn advance(&mut self, step: u64, _until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
-        self.keeper
-            .attend(step, self.iterate.values(), self.horizon);
+    fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
+        self.keeper.attend(step, self.iterate.values(), until);
         if let Some(iterates) = self.keeper.tally() {
             iterates.count(self.iterate.values());
         }
@@ -252,7 +242,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         }
         let rows = problem.rows();
         self.team
-            .add_all(rows, &self.moving, &self.shares, coef, watch)?;
+            .add(rows, &self.moving, &self.shares, coef, watch)?;
         if coef.iter().any(|w| !w.is_finite()) {
             return Err(Error::Diverged {
                 name: "learning_rate",
