@@ -13,13 +13,17 @@
 //! would forbid the compiler to use vector registers. Whoever lends them promises not to write
 //! meanwhile; who breaks the promise gets wrong numbers.
 
+mod dense;
+
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::error::Error;
 
+pub use dense::{Level, Vector, dense_axpy, dense_dot, dense_sq_norm};
+
 /// A number type in which rows can be stored. All arithmetic on it is done in `f64`.
-pub trait Real: Element + Into<f64> {}
+pub trait Real: Element + Into<f64> + Vector {}
 impl Real for f32 {}
 impl Real for f64 {}
 
@@ -171,12 +175,71 @@ impl<'a, T: Element> Loan<'a, T> {
         unsafe { T::load(self.start.add(k)) }
     }
 
+    /// As [`Self::get`], without the check.
+    ///
+    /// # Safety
+    /// `k` is less than the length.
+    #[inline]
+    unsafe fn get_unchecked(self, k: usize) -> T {
+        // SAFETY: as the caller promises; the constructor vouches for the memory.
+        unsafe { T::load(self.start.add(k)) }
+    }
+
     /// The present values in order.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = T> + 'a {
-        // SAFETY: k < len, and the constructor vouches for the memory.
-        (0..self.len).map(move |k| unsafe { T::load(self.start.add(k)) })
+        // SAFETY: k < len.
+        (0..self.len).map(move |k| unsafe { self.get_unchecked(k) })
     }
+
+    /// Asks for the memory of the elements `from..to`, up to [`PREFETCH`] cache lines of it, to be
+    /// fetched. Only a hint: indices out of range do no harm.
+    #[inline]
+    pub fn prefetch(self, from: usize, to: usize) {
+        prefetch_lines(self.start, from, to);
+    }
+}
+
+/// Most cache lines asked for at once: beyond some hundred, the requests of one row would crowd out
+/// each other.
+const PREFETCH: usize = 128;
+
+/// Bytes in a cache line.
+const LINE: usize = 64;
+
+/// Asks for the memory of `slice[from..to]` to be fetched, see [`Loan::prefetch`].
+#[inline]
+pub fn prefetch<T>(slice: &[T], from: usize, to: usize) {
+    prefetch_lines(slice.as_ptr(), from, to);
+}
+
+#[inline]
+fn prefetch_lines<T>(start: *const T, from: usize, to: usize) {
+    let bytes = to.wrapping_sub(from).wrapping_mul(size_of::<T>());
+    let mut at = start.wrapping_add(from).cast::<u8>();
+    // One more than the size says where the range begins within a line: that one is next to the
+    // others, and comes by itself mostly.
+    for _ in 0..bytes.div_ceil(LINE).min(PREFETCH) {
+        prefetch_line(at);
+        at = at.wrapping_add(LINE);
+    }
+}
+
+#[inline(always)]
+fn prefetch_line(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch touches nothing, wherever it points; SSE is part of x86-64.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a prefetch touches nothing, wherever it points.
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{at}]", at = in(reg) at, options(nostack, readonly, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = at;
 }
 
 /// Ends the run from the depths of a kernel: an index that was valid at the start no longer is.
@@ -200,69 +263,30 @@ pub fn catch_stray<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Erro
     }
 }
 
-/// Accumulators per dense reduction: enough to hide the latency of an addition and to let the
-/// compiler use vector registers, which it may not do with a single running sum.
-const LANES: usize = 8;
-
-/// `sum_j x_j w_j`.
-#[inline]
-pub fn dense_dot<F: Real>(x: &[F], w: &[f64]) -> f64 {
-    let mut sums = [0.0; LANES];
-    let mut x_blocks = x.chunks_exact(LANES);
-    let mut w_blocks = w.chunks_exact(LANES);
-    for (x, w) in (&mut x_blocks).zip(&mut w_blocks) {
-        for lane in 0..LANES {
-            sums[lane] += x[lane].into() * w[lane];
-        }
-    }
-    let rest: f64 = x_blocks
-        .remainder()
-        .iter()
-        .zip(w_blocks.remainder())
-        .map(|(&x, &w)| x.into() * w)
-        .sum();
-    sum_lanes(sums) + rest
-}
-
-/// `w += scale x`.
-#[inline]
-pub fn dense_axpy<F: Real>(scale: f64, x: &[F], w: &mut [f64]) {
-    for (w, &x) in w.iter_mut().zip(x) {
-        *w += scale * x.into();
-    }
-}
-
-/// `sum_j x_j^2`.
-#[inline]
-pub fn dense_sq_norm<F: Real>(x: &[F]) -> f64 {
-    let mut sums = [0.0; LANES];
-    let mut blocks = x.chunks_exact(LANES);
-    for x in &mut blocks {
-        for lane in 0..LANES {
-            let v: f64 = x[lane].into();
-            sums[lane] += v * v;
-        }
-    }
-    let rest: f64 = blocks
-        .remainder()
-        .iter()
-        .map(|&x| x.into() * x.into())
-        .sum();
-    sum_lanes(sums) + rest
-}
-
 /// `sum_k values_k w[indices_k]`; both arrays have the same length.
 #[inline]
 pub fn sparse_dot<F: Real, I: Index>(values: Loan<'_, F>, indices: Loan<'_, I>, w: &[f64]) -> f64 {
-    // Two sums: half the latency chain of one, and no remainder worth speaking of on short rows.
-    let mut sums = [0.0; 2];
-    for (k, (x, j)) in values.iter().zip(indices.iter()).enumerate() {
+    const LANES: usize = 4;
+    let n = values.len().min(indices.len());
+    let product = |k: usize| {
+        // SAFETY: k < n, the shorter of the two lengths.
+        let (x, j) = unsafe { (values.get_unchecked(k), indices.get_unchecked(k)) };
         let Some(&w) = w.get(j.to_usize()) else {
             stray_index(j.to_i64(), w.len())
         };
-        sums[k % 2] += x.into() * w;
+        x.into() * w
+    };
+    let mut sums = [0.0; LANES];
+    let whole = n - n % LANES;
+    for k in (0..whole).step_by(LANES) {
+        for (lane, sum) in sums.iter_mut().enumerate() {
+            *sum += product(k + lane);
+        }
     }
-    sums[0] + sums[1]
+    for (lane, sum) in sums.iter_mut().take(n - whole).enumerate() {
+        *sum += product(whole + lane);
+    }
+    (sums[0] + sums[2]) + (sums[1] + sums[3])
 }
 
 /// `w[indices_k] += scale values_k`; both arrays have the same length.
@@ -286,12 +310,6 @@ pub fn sparse_axpy<F: Real, I: Index>(
 #[inline]
 pub fn sparse_sq_norm<F: Real>(values: Loan<'_, F>) -> f64 {
     values.iter().map(|x| x.into() * x.into()).sum()
-}
-
-/// Pairwise, so that the order of additions does not depend on how the compiler unrolls.
-#[inline]
-fn sum_lanes(s: [f64; LANES]) -> f64 {
-    ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
 }
 
 #[cfg(test)]
@@ -346,21 +364,43 @@ mod tests {
     proptest! {
         #[test]
         fn dense_kernels_agree_with_the_naive((x, w) in dense(), scale in -3.0..3.0f64) {
-            prop_assert!(close(dense_dot(&x, &w), naive::dot(&x, &w)));
             prop_assert!(close(dense_sq_norm(&x), naive::dot(&x, &x)));
-            let mut moved = w.clone();
-            dense_axpy(scale, &x, &mut moved);
-            for (a, b) in moved.iter().zip(naive::axpy(scale, &x, &w)) {
-                prop_assert!(close(*a, b));
+            for level in Level::available() {
+                prop_assert!(close(dense_dot(level, &x, &w), naive::dot(&x, &w)));
+                let mut moved = w.clone();
+                dense_axpy(level, scale, &x, &mut moved);
+                for (a, b) in moved.iter().zip(naive::axpy(scale, &x, &w)) {
+                    prop_assert!(close(*a, b));
+                }
             }
         }
 
         #[test]
-        fn float32_rows_are_accumulated_in_float64((x, w) in dense()) {
+        fn float32_rows_are_accumulated_in_float64((x, w) in dense(), scale in -3.0..3.0f64) {
             let single: Vec<f32> = x.iter().map(|&v| v as f32).collect();
             let back: Vec<f64> = single.iter().map(|&v| f64::from(v)).collect();
-            prop_assert!(close(dense_dot(&single, &w), naive::dot(&back, &w)));
             prop_assert!(close(dense_sq_norm(&single), naive::dot(&back, &back)));
+            for level in Level::available() {
+                prop_assert!(close(dense_dot(level, &single, &w), naive::dot(&back, &w)));
+                let mut moved = w.clone();
+                dense_axpy(level, scale, &single, &mut moved);
+                for (a, b) in moved.iter().zip(naive::axpy(scale, &back, &w)) {
+                    prop_assert!(close(*a, b));
+                }
+            }
+        }
+
+        /// Kernels are told the lengths by their arguments, and stay inside the shorter one.
+        #[test]
+        fn dense_kernels_stop_where_the_shorter_one_ends((x, w) in dense(), cut in 0usize..70) {
+            let cut = cut.min(x.len());
+            for level in Level::available() {
+                prop_assert!(close(dense_dot(level, &x, &w[..cut]), naive::dot(&x[..cut], &w[..cut])));
+                prop_assert!(close(dense_dot(level, &x[..cut], &w), naive::dot(&x[..cut], &w[..cut])));
+                let mut moved = w.clone();
+                dense_axpy(level, 2.0, &x[..cut], &mut moved);
+                prop_assert_eq!(&moved[cut..], &w[cut..]);
+            }
         }
 
         #[test]

@@ -3,7 +3,7 @@
 use ndarray::ArrayView2;
 
 use crate::error::Error;
-use crate::kernel::{self, Index, Loan, Real};
+use crate::kernel::{self, Index, Level, Loan, Real};
 
 /// A matrix seen row by row: all that a solver knows of the data.
 pub trait Rows: Sync {
@@ -19,6 +19,10 @@ pub trait Rows: Sync {
     fn axpy(&self, i: usize, scale: f64, w: &mut [f64]);
     /// `|x_i|^2`.
     fn sq_norm(&self, i: usize) -> f64;
+    /// A hint that [`Self::prefetch`] is going to be called for row `i`.
+    fn prefetch_place(&self, _i: usize) {}
+    /// A hint that row `i` is going to be read.
+    fn prefetch(&self, i: usize);
 }
 
 /// A dense matrix in C order.
@@ -27,6 +31,7 @@ pub struct Dense<'a, F> {
     values: &'a [F],
     n_rows: usize,
     n_cols: usize,
+    level: Level,
 }
 
 impl<'a, F: Real> Dense<'a, F> {
@@ -39,6 +44,7 @@ impl<'a, F: Real> Dense<'a, F> {
                 values,
                 n_rows,
                 n_cols,
+                level: Level::best(),
             }),
             None => Err(Error::Parameter {
                 name: "X",
@@ -69,17 +75,23 @@ impl<F: Real> Rows for Dense<'_, F> {
 
     #[inline]
     fn dot(&self, i: usize, w: &[f64]) -> f64 {
-        kernel::dense_dot(self.row(i), w)
+        kernel::dense_dot(self.level, self.row(i), w)
     }
 
     #[inline]
     fn axpy(&self, i: usize, scale: f64, w: &mut [f64]) {
-        kernel::dense_axpy(scale, self.row(i), w);
+        kernel::dense_axpy(self.level, scale, self.row(i), w);
     }
 
     #[inline]
     fn sq_norm(&self, i: usize) -> f64 {
         kernel::dense_sq_norm(self.row(i))
+    }
+
+    #[inline]
+    fn prefetch(&self, i: usize) {
+        let from = i * self.n_cols;
+        kernel::prefetch(self.values, from, from + self.n_cols);
     }
 }
 
@@ -214,6 +226,18 @@ impl<F: Real, I: Index> Rows for Csr<'_, F, I> {
     #[inline]
     fn sq_norm(&self, i: usize) -> f64 {
         kernel::sparse_sq_norm(self.entries(i))
+    }
+
+    #[inline]
+    fn prefetch_place(&self, i: usize) {
+        kernel::prefetch(&self.indptr, i, i + 1);
+    }
+
+    #[inline]
+    fn prefetch(&self, i: usize) {
+        let (from, to) = (self.indptr[i], self.indptr[i + 1]);
+        self.indices.prefetch(from, to);
+        self.values.prefetch(from, to);
     }
 }
 

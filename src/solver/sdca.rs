@@ -23,6 +23,7 @@
 //! were all: the step for row `t` uses `W_t`, the weight seen up to and including it, for `W`.
 
 use crate::error::Error;
+use crate::kernel::prefetch;
 use crate::loss::Loss;
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem, rows_per_block};
@@ -151,6 +152,10 @@ struct Row {
     m: f64,
 }
 
+/// How many visits ahead a row is asked for, and how many ahead what says where it lies.
+const NEAR: usize = 4;
+const FAR: usize = 12;
+
 /// The dual point of a run and what is kept in step with it.
 struct State {
     rows: Vec<Row>,
@@ -239,6 +244,18 @@ impl State {
         self.sum.axpy(&self.frame, problem.rows(), i, row.m, share);
     }
 
+    /// Asks for the memory of the visits to come after `visits[k]`.
+    #[inline]
+    fn prefetch<R: Rows, L: Loss>(&self, problem: &Problem<'_, R, L>, visits: &[u32], k: usize) {
+        if let Some(&i) = visits.get(k + FAR) {
+            prefetch(&self.rows, i as usize, i as usize + 1);
+            problem.rows().prefetch_place(i as usize);
+        }
+        if let Some(&i) = visits.get(k + NEAR) {
+            problem.rows().prefetch(i as usize);
+        }
+    }
+
     /// SDCA steps for the rows `visits`, the first of them being step `step` of the run.
     #[inline]
     fn ascend<R: Rows, L: Loss>(
@@ -249,6 +266,7 @@ impl State {
         trace: &mut impl Trace,
     ) {
         for (k, &i) in visits.iter().enumerate() {
+            self.prefetch(problem, visits, k);
             let i = i as usize;
             let row = self.rows[i];
             let z = self.centre + self.sum.dot(problem.rows(), i, row.m) - row.q * row.a;
@@ -271,6 +289,7 @@ impl State {
         trace: &mut impl Trace,
     ) {
         for (k, &i) in visits.iter().enumerate() {
+            self.prefetch(problem, visits, k);
             let i = i as usize;
             let row = self.rows[i];
             *seen += problem.rate(i);
