@@ -215,11 +215,10 @@ pub fn prefetch<T>(slice: &[T], from: usize, to: usize) {
 
 #[inline]
 fn prefetch_lines<T>(start: *const T, from: usize, to: usize) {
-    let bytes = to.wrapping_sub(from).wrapping_mul(size_of::<T>());
     let mut at = start.wrapping_add(from).cast::<u8>();
-    // One more than the size says where the range begins within a line: that one is next to the
-    // others, and comes by itself mostly.
-    for _ in 0..bytes.div_ceil(LINE).min(PREFETCH) {
+    let end = start.wrapping_add(to).addr();
+    let lines = end.wrapping_sub(at.addr() & !(LINE - 1)).div_ceil(LINE);
+    for _ in 0..lines.min(PREFETCH) {
         prefetch_line(at);
         at = at.wrapping_add(LINE);
     }

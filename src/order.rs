@@ -110,6 +110,18 @@ impl Order {
         }
     }
 
+    /// Whether an epoch visits each row exactly once.
+    pub(crate) fn is_exhaustive(&self) -> bool {
+        self.sampling != Sampling::Random
+    }
+
+    /// Puts some of the rows, given in the order of their last visits, into the order of the next.
+    pub(crate) fn arrange(&mut self, rows: &mut [u32]) {
+        if self.sampling != Sampling::Cyclic {
+            self.generator.shuffle(rows);
+        }
+    }
+
     /// Draws `count` different rows, uniformly and independently of earlier draws, into `drawn`.
     pub fn draw(&mut self, count: usize, drawn: &mut Vec<u32>) {
         let n = self.rows.len();

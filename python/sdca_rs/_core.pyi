@@ -59,6 +59,7 @@ class Solver:
         output: str,
         average_from: float,
         first_epoch: str,
+        accelerate: bool,
         seed: int,
     ) -> Solver: ...
     @staticmethod

@@ -208,12 +208,13 @@ enum Settings {
 #[pymethods]
 impl PySolver {
     #[staticmethod]
-    #[pyo3(signature = (*, sampling, output, average_from, first_epoch, seed))]
+    #[pyo3(signature = (*, sampling, output, average_from, first_epoch, accelerate, seed))]
     fn sdca(
         sampling: &str,
         output: &str,
         average_from: f64,
         first_epoch: &str,
+        accelerate: bool,
         seed: u64,
     ) -> PyResult<Self> {
         Ok(Self(Settings::Sdca(Sdca {
@@ -221,6 +222,7 @@ impl PySolver {
             output: Output::named(output)?,
             average_from,
             first_epoch: FirstEpoch::named(first_epoch)?,
+            accelerate,
             seed,
         })))
     }

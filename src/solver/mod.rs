@@ -7,6 +7,7 @@ mod course;
 mod dual_gradient;
 mod frame;
 mod output;
+mod passes;
 mod pegasos;
 mod rate;
 mod sdca;

@@ -19,6 +19,9 @@
 //!
 //! The rows are centred implicitly, see [`super::frame`]: `q_i = rate_i (|x_i - mu|^2 + s)`.
 //!
+//! **Passes.** With [`Sdca::accelerate`], rows whose dual values are at rest are visited less often,
+//! see [`super::passes`].
+//!
 //! **First epoch.** The modified SGD visits each row once and treats the rows seen so far as if they
 //! were all: the step for row `t` uses `W_t`, the weight seen up to and including it, for `W`.
 
@@ -32,6 +35,7 @@ use crate::run::{Budget, Fit, Monitor, Watch, parameter};
 use crate::solver::course::{self, Pace, Process};
 use crate::solver::frame::{Frame, Sum};
 use crate::solver::output::{Keeper, NoTrace, Output, Sums, Trace, check_average_from};
+use crate::solver::passes::Passes;
 use crate::solver::{Solver, Start};
 
 /// How the first epoch of a cold start is done.
@@ -73,6 +77,10 @@ pub struct Sdca {
     pub average_from: f64,
     /// How the first epoch is done.
     pub first_epoch: FirstEpoch,
+    /// Whether rows at rest are visited less often, which makes most runs much shorter. It takes an
+    /// order that visits each row once, and the last iterate for output. Without it, the published
+    /// algorithm is followed exactly.
+    pub accelerate: bool,
     /// Seed of everything random.
     pub seed: u64,
 }
@@ -84,6 +92,7 @@ impl Default for Sdca {
             output: Output::default(),
             average_from: 0.5,
             first_epoch: FirstEpoch::default(),
+            accelerate: true,
             seed: 0,
         }
     }
@@ -119,10 +128,11 @@ impl Solver for Sdca {
             FirstEpoch::Sdca => false,
             FirstEpoch::Sgd => true,
         };
+        let order = Order::new(self.sampling, self.seed, moving);
         let mut run = Run {
             problem,
             state,
-            order: Order::new(self.sampling, self.seed, moving),
+            passes: Passes::new(order, self.accelerate && self.output == Output::Last),
             keeper: Keeper::new(
                 self.output,
                 self.average_from,
@@ -133,6 +143,7 @@ impl Solver for Sdca {
             ),
             sgd,
             seen: 0.0,
+            refresh_at: epoch,
             block: rows_per_block(rows.n_rows(), rows.n_stored()) as u64,
         };
         course::run(&mut run, budget, pace, &mut watch)
@@ -153,8 +164,8 @@ struct Row {
 }
 
 /// How many visits ahead a row is asked for, and how many ahead what says where it lies.
-const NEAR: usize = 4;
-const FAR: usize = 12;
+const NEAR: usize = 8;
+const FAR: usize = 20;
 
 /// The dual point of a run and what is kept in step with it.
 struct State {
@@ -220,19 +231,9 @@ impl State {
         self.sum.refresh(&self.frame, problem, share, watch)
     }
 
-    /// What is due after `epoch` epochs.
-    fn end_epoch<R: Rows, L: Loss>(
-        &mut self,
-        problem: &Problem<'_, R, L>,
-        epoch: u64,
-        watch: &mut Watch<'_>,
-    ) -> Result<(), Error> {
+    /// What is due after each pass.
+    fn end_pass(&mut self) {
         self.centre += self.frame.s * self.sum.pull;
-        // Often while the dual values still move far, later at a cost that vanishes.
-        if epoch.is_power_of_two() || epoch.is_multiple_of(64) {
-            self.refresh(problem, watch)?;
-        }
-        Ok(())
     }
 
     /// Changes the dual value of row `i` to `a`.
@@ -256,24 +257,27 @@ impl State {
         }
     }
 
-    /// SDCA steps for the rows `visits`, the first of them being step `step` of the run.
+    /// SDCA steps for the rows `visits`, the first of them being step `step` of the run. Adds to
+    /// `moved` the rows whose dual values have changed.
     #[inline]
     fn ascend<R: Rows, L: Loss>(
         &mut self,
         problem: &Problem<'_, R, L>,
         visits: &[u32],
         step: u64,
+        moved: &mut Vec<u32>,
         trace: &mut impl Trace,
     ) {
-        for (k, &i) in visits.iter().enumerate() {
+        for (k, &visit) in visits.iter().enumerate() {
             self.prefetch(problem, visits, k);
-            let i = i as usize;
+            let i = visit as usize;
             let row = self.rows[i];
             let z = self.centre + self.sum.dot(problem.rows(), i, row.m) - row.q * row.a;
             let a = problem.loss().step(z, row.q, row.a, row.y);
             if a != row.a {
                 trace.changed(step + k as u64, i, row.a);
                 self.set(problem, i, a);
+                moved.push(visit);
             }
         }
     }
@@ -309,18 +313,20 @@ impl State {
 struct Run<'p, 'a, R, L> {
     problem: &'p Problem<'a, R, L>,
     state: State,
-    order: Order,
+    passes: Passes,
     keeper: Keeper<Sums>,
     /// Whether the first epoch is done by modified SGD, and the sum of the rates that it has seen.
     sgd: bool,
     seen: f64,
+    /// The step after which the sum of rows is due to be recomputed.
+    refresh_at: u64,
     /// Rows between two signs of life.
     block: u64,
 }
 
 impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
     fn epoch(&self) -> u64 {
-        self.order.len() as u64
+        self.passes.len() as u64
     }
 
     fn begin(&mut self, start: &Point) {
@@ -338,35 +344,31 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         let Self {
             problem,
             state,
-            order,
+            passes,
             keeper,
             ..
         } = self;
-        let epoch = order.len() as u64;
-        let in_epoch = step % epoch;
+        let epoch = passes.len() as u64;
         let sgd = self.sgd && step < epoch;
-        if in_epoch == 0 {
-            if sgd {
-                order.next_pass();
-            } else {
-                order.next_epoch();
-            }
-        }
+        passes.prepare(sgd);
         keeper.attend(step, state.dual(), until);
-        let until = (step - in_epoch + epoch)
-            .min(step + self.block)
-            .min(until)
-            .min(keeper.next_event());
-        let visits = &order.visits()[in_epoch as usize..(in_epoch + until - step) as usize];
+        let until = (step + self.block).min(until).min(keeper.next_event());
+        let (visits, moved) = passes.next(until - step);
+        let until = step + visits.len() as u64;
         let seen = &mut self.seen;
         match (keeper.tally(), sgd) {
-            (None, false) => state.ascend(problem, visits, step + 1, &mut NoTrace),
-            (Some(sums), false) => state.ascend(problem, visits, step + 1, sums),
+            (None, false) => state.ascend(problem, visits, step + 1, moved, &mut NoTrace),
+            (Some(sums), false) => state.ascend(problem, visits, step + 1, moved, sums),
             (None, true) => state.descend(problem, visits, step + 1, seen, &mut NoTrace),
             (Some(sums), true) => state.descend(problem, visits, step + 1, seen, sums),
         }
-        if until.is_multiple_of(epoch) {
-            state.end_epoch(problem, until / epoch, watch)?;
+        if passes.is_over() {
+            state.end_pass();
+            if until >= self.refresh_at {
+                state.refresh(problem, watch)?;
+                // Often while the dual values still move far, later at a cost that vanishes.
+                self.refresh_at = until + until.clamp(epoch, 64 * epoch);
+            }
         }
         Ok(until)
     }

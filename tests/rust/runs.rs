@@ -216,6 +216,8 @@ fn the_average_is_the_mean_of_the_iterates() {
     };
     let sdca = Sdca {
         first_epoch: FirstEpoch::Sdca,
+        // Averages are taken of the published algorithm.
+        accelerate: false,
         seed: 2,
         ..Sdca::default()
     };
