@@ -1,0 +1,252 @@
+"""Data sets of the benchmark, and the one problem that all solvers must solve."""
+
+from __future__ import annotations
+
+import os
+import socket
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.datasets import (
+    fetch_california_housing,
+    fetch_covtype,
+    fetch_openml,
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+)
+
+Floats: TypeAlias = NDArray[np.float64]
+# An array or a CSR matrix; and targets as they are stored.
+Matrix: TypeAlias = Any
+Targets: TypeAlias = NDArray[Any]
+Raw: TypeAlias = tuple[Matrix, Targets]
+
+CLASSIFICATION = ("hinge", "squared_hinge", "log")
+REGRESSION = ("squared", "absolute")
+# The digit that is told from all others.
+DIGIT = 8
+
+
+class MissingDataError(Exception):
+    """A data set cannot be had here; the message says why."""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set, prepared: byte pixels are in 0..1, labels are -1 and +1."""
+
+    name: str
+    X: Matrix
+    y: Floats
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of ``X``."""
+        X = self.X
+        parts = (X.data, X.indices, X.indptr) if sp.isspmatrix_csr(X) else (X,)
+        return sum(part.nbytes for part in parts)
+
+    @property
+    def n_stored(self) -> int:
+        """Stored entries of ``X``: all, or those of a sparse matrix."""
+        return int(self.X.nnz if sp.isspmatrix_csr(self.X) else self.X.size)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Minimise ``mean(loss) + |w|^2 / (2 C n)``."""
+
+    data: DataSet
+    loss: str
+    C: float
+
+    @property
+    def X(self) -> Matrix:
+        """The rows."""
+        return self.data.X
+
+    @property
+    def y(self) -> Floats:
+        """The targets."""
+        return self.data.y
+
+    @cached_property
+    def lam(self) -> float:
+        """The factor of ``|w|^2 / 2`` beside the mean of the losses."""
+        return 1 / (self.C * len(self.y))
+
+    def objective(self, w: Floats) -> float:
+        """Return ``P(w)``: what every solver is judged by."""
+        p = self.X @ w
+        return float(losses(self.loss, p, self.y).mean() + self.lam / 2 * (w @ w))
+
+
+def losses(loss: str, p: Floats, y: Floats) -> Floats:
+    """Return the loss of every row with prediction ``p`` and target ``y``."""
+    if loss == "hinge":
+        return np.maximum(0, 1 - y * p)
+    if loss == "squared_hinge":
+        return np.maximum(0, 1 - y * p) ** 2
+    if loss == "log":
+        return np.logaddexp(0, -y * p)
+    if loss == "squared":
+        return (p - y) ** 2 / 2
+    if loss == "absolute":
+        return np.abs(p - y)
+    raise ValueError(f"loss: found {loss!r}")
+
+
+@lru_cache(maxsize=1)
+def load(name: str) -> DataSet:
+    """Load a set by its name in ``SETS``, or say why it is missing."""
+    X, y = SETS[name].read(name)
+    return DataSet(name, *SETS[name].prepare(X, y))
+
+
+def losses_of(name: str) -> tuple[str, ...]:
+    """Return the losses that suit a set."""
+    return REGRESSION if SETS[name].prepare is _regression else CLASSIFICATION
+
+
+def _stored(name: str) -> Raw:
+    """Read ``name.npz`` in the folder that ``SDCA_RS_DATA`` names.
+
+    Dense sets hold ``X, y``; sparse ones ``data`` (one value, if all are the same),
+    ``dindices`` (differences of the column indices), ``indptr``, ``shape`` and ``y``.
+    """
+    folder = os.environ.get("SDCA_RS_DATA")
+    if not folder:
+        raise MissingDataError("SDCA_RS_DATA, the folder with the data, is not set")
+    path = Path(folder) / f"{name}.npz"
+    if not path.exists():
+        raise MissingDataError(f"the folder SDCA_RS_DATA holds no {path.name}")
+    with np.load(path) as file:
+        if "X" in file:
+            return file["X"].astype(np.float64), file["y"]
+        indices = np.cumsum(file["dindices"], dtype=np.int64).astype(np.int32)
+        data = np.broadcast_to(file["data"].astype(np.float64), indices.shape).copy()
+        matrix = (data, indices, file["indptr"].astype(np.int32))
+        return sp.csr_matrix(matrix, shape=tuple(file["shape"])), file["y"]
+
+
+def _stored_or(fetch: Callable[[], Raw]) -> Callable[[str], Raw]:
+    """Read a set, or else have ``fetch()`` download it by scikit-learn's fetchers."""
+
+    def read(name: str) -> Raw:
+        try:
+            return _stored(name)
+        except MissingDataError as missing:
+            # A network that answers nothing must not hold up the rest.
+            socket.setdefaulttimeout(20)
+            try:
+                return fetch()
+            except Exception as error:
+                raise MissingDataError(
+                    f"{missing}; nor can it be downloaded "
+                    f"({type(error).__name__}: {error})"
+                ) from error
+
+    return read
+
+
+def _covtype() -> Raw:
+    """Download covtype, class 2 against the rest, columns scaled to 0..1."""
+    X, y = fetch_covtype(return_X_y=True, n_retries=1)
+    X = (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1)
+    order = np.random.default_rng(0).permutation(len(y))
+    return sp.csr_matrix(X[order]), np.where(y[order] == 2, 1, -1)
+
+
+def _mnist() -> Raw:
+    """Download the handwritten digits."""
+    X, y = fetch_openml(
+        "mnist_784", version=1, as_frame=False, return_X_y=True, n_retries=1
+    )
+    return X.astype(np.float64), y.astype(int)
+
+
+def _skin() -> Raw:
+    """Download the skin colours; class 1 is skin."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the one that announces a second attempt
+        X, y = fetch_openml(
+            "skin-segmentation",
+            version=1,
+            parser="liac-arff",
+            as_frame=False,
+            return_X_y=True,
+            n_retries=1,
+        )
+    return X.astype(np.float64), np.where(y == "1", 1, -1)
+
+
+def _california() -> Raw:
+    """Download the house values."""
+    X, y = fetch_california_housing(return_X_y=True, n_retries=1)
+    return X, y
+
+
+def _labels(X: Matrix, y: Targets) -> tuple[Matrix, Floats]:
+    return X, np.where(np.asarray(y) > 0, 1.0, -1.0)
+
+
+def _pixels(X: Matrix, y: Targets) -> tuple[Matrix, Floats]:
+    return _labels(X / 255, y)
+
+
+def _digit_pixels(X: Matrix, y: Targets) -> tuple[Matrix, Floats]:
+    return X / X.max(), np.where(y == DIGIT, 1.0, -1.0)
+
+
+def _scaled_labels(X: Matrix, y: Targets) -> tuple[Matrix, Floats]:
+    return _labels(_standardised(X), y)
+
+
+def _regression(X: Matrix, y: Targets) -> tuple[Matrix, Floats]:
+    """Standardise dense columns, and the target, as no solver fits an intercept."""
+    return X if sp.issparse(X) else _standardised(X), _standardised(y)
+
+
+def _standardised(values: NDArray[Any]) -> Floats:
+    spread = values.std(axis=0)
+    centred: Floats = values - values.mean(axis=0)
+    return centred / np.where(spread > 0, spread, 1)
+
+
+def _bundled(loader: Callable[..., Raw]) -> Callable[[str], Raw]:
+    return lambda name: loader(return_X_y=True)
+
+
+@dataclass(frozen=True)
+class _Source:
+    read: Callable[[str], Raw]
+    prepare: Callable[[Matrix, Targets], tuple[Matrix, Floats]]
+
+
+SETS = {
+    "a9a": _Source(_stored, _labels),
+    "ijcnn1": _Source(_stored, _labels),
+    "covtype": _Source(_stored_or(_covtype), _labels),
+    "debian_long_bin": _Source(_stored, _labels),
+    "debian_paths_bin": _Source(_stored, _labels),
+    "news20_123gram_bin": _Source(_stored, _labels),
+    "skin": _Source(_stored_or(_skin), _pixels),
+    "mnist": _Source(_stored_or(_mnist), _digit_pixels),
+    "bloodcells_lym_neu": _Source(_stored, _pixels),
+    "nycflights_onehot": _Source(_stored, _regression),
+    "california_housing": _Source(_stored_or(_california), _regression),
+    "breast_cancer": _Source(_bundled(load_breast_cancer), _scaled_labels),
+    "digits": _Source(_bundled(load_digits), _digit_pixels),
+    "diabetes": _Source(_bundled(load_diabetes), _regression),
+}
+BUNDLED = ("breast_cancer", "digits", "diabetes")
+QUICK = ("a9a", "ijcnn1", "california_housing")
+FULL = tuple(name for name in SETS if name not in BUNDLED)
