@@ -45,10 +45,9 @@ impl Loss for Log {
         here + there
     }
 
-    /// `b = sigmoid(-m)` where the new margin `m` solves `m - y z - q sigmoid(-m) = 0`.
     #[inline]
     fn step(&self, z: f64, q: f64, a: f64, y: f64) -> f64 {
-        y * sigmoid(-new_margin(y * z, q, y * a))
+        y * new_value(y * z, q, y * a)
     }
 
     #[inline]
@@ -76,30 +75,43 @@ fn sigmoid(t: f64) -> f64 {
     }
 }
 
-/// The root of `f(m) = m - start - q sigmoid(-m)`, from the present margin `start + q b`.
+/// `b = sigmoid(-m)` at the new margin `m`, the root of `f(m) = m - start - q sigmoid(-m)`. `b` is
+/// sought from its present value, the margin from `start + q b`.
 ///
 /// A root `m < 0` is the negative of the root for `-(start + q)`, because
-/// `sigmoid(-m) = 1 - sigmoid(m)`; so let the root be positive. There `f` increases and is concave:
-/// Newton's method converges from anywhere, after its first step from the left and monotonically.
+/// `sigmoid(-m) = 1 - sigmoid(m)`; so let the root be positive.
 #[inline]
-fn new_margin(start: f64, q: f64, b: f64) -> f64 {
-    if start + 0.5 * q >= 0.0 {
-        positive_root(start, q, b)
+fn new_value(start: f64, q: f64, b: f64) -> f64 {
+    let positive = start + 0.5 * q >= 0.0;
+    let (from, near) = if positive {
+        (start, b)
     } else {
-        -positive_root(-(start + q), q, 1.0 - b)
-    }
+        (-(start + q), 1.0 - b)
+    };
+    let value = value_at_positive_root(from, q, near);
+    if positive { value } else { 1.0 - value }
 }
 
-/// Rounds of Newton's method after which the start is taken to have been far from the root.
+/// Rounds of the search after which its start is taken to have been far from the root.
 const PATIENCE: usize = 6;
 
-/// See [`new_margin`].
+/// Steps of at most this length leave an error of less than `STEP^3 / 2`, which is 3e-14.
+const STEP: f64 = 4e-5;
+
+/// See [`new_value`].
+///
+/// For `m >= 0`, `f` increases and is concave: Newton's method converges from anywhere, after its
+/// first step from the left and monotonically. Where its step `d` is short, Halley's method makes
+/// the same exponential count for more: from the error `e` it leaves less than `e^3 / 2`, since the
+/// second and third derivatives of `f` are no larger than the first. The last step is not followed by
+/// another exponential: `sigmoid(-m)` is continued by its derivatives. So there are one or two of
+/// them near the optimum.
 #[inline]
-fn positive_root(start: f64, q: f64, b: f64) -> f64 {
+fn value_at_positive_root(start: f64, q: f64, b: f64) -> f64 {
     let low = start.max(0.0);
     // Not `clamp`, which panics if data that another thread spoils have made a limit NaN.
     let mut m = (start + q * b).max(low).min(start + q);
-    // 2 or 3 rounds from a warm start. The limit only guards against a cycle in the last bit.
+    // The limit only guards against a cycle in the last bit of a huge margin.
     for round in 0..100 {
         if round == PATIENCE {
             // Far left of the root a round gains only 1. As sigmoid(-m) >= e^-m / 2, the root of
@@ -110,14 +122,25 @@ fn positive_root(start: f64, q: f64, b: f64) -> f64 {
                 m = m.max(half - (half - start).ln());
             }
         }
-        let s = sigmoid(-m);
-        let newton = m - (m - start - q * s) / (1.0 + q * s * (1.0 - s));
-        let next = newton.max(low);
-        let moved = (next - m).abs();
-        m = next;
-        if moved <= 4.0 * f64::EPSILON * m.max(1.0) {
-            break;
+        let e = (-m).exp();
+        let s = e / (1.0 + e);
+        // f, f', and half of -f'', all of them at m.
+        let f = m - start - q * s;
+        let bend = q * s * (1.0 - s);
+        let slope = 1.0 + bend;
+        let curve = 0.5 * bend * (1.0 - 2.0 * s);
+        let d = if f.abs() <= 0.5 * slope {
+            f * slope / (slope * slope + f * curve)
+        } else {
+            f / slope
+        };
+        let next = (m - d).max(low);
+        let moved = next - m;
+        if moved.abs() <= STEP || moved.abs() <= 4.0 * f64::EPSILON * m {
+            // sigmoid(-(m + d)) = s (1 - (1-s) d + (1-s)(1-2s) d^2 / 2 - ...)
+            return s - s * (1.0 - s) * moved * (1.0 - 0.5 * (1.0 - 2.0 * s) * moved);
         }
+        m = next;
     }
-    m
+    sigmoid(-m)
 }
