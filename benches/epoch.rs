@@ -1,151 +1,212 @@
-//! Kernels on one row, and whole epochs for each loss and storage.
+//! One epoch of each solver on each storage, and of SDCA with each loss.
 //!
-//! `cargo bench`; throughput is in stored entries. The id of a measurement carries all parameters.
+//! ```text
+//! cargo bench --bench epoch                               # all
+//! cargo bench --bench epoch -- sdca/dense                 # a regular expression on the ids
+//! cargo bench --bench epoch -- 'csr/f64/i32/smooth_hinge'
+//! ```
+//!
+//! Throughput is in stored entries. The id carries all parameters:
+//!
+//! ```text
+//! {solver}/dense/{number}/{instructions}/{loss}/{rows}x{columns}
+//! {solver}/csr/{number}/{index}/{loss}/{rows}x{columns}/{entries in a row}
+//! ```
+//!
+//! The instructions are the best that this CPU has up to `SDCA_RS_SIMD`.
+//!
+//! The time is that of the solver's own work in the first [`EPOCHS`] epochs, divided by their number:
+//! neither what a run does before its first step (centring, power iteration) nor the evaluations at
+//! its two ends are counted. An epoch is as many visits as there are rows: SDCA is measured with
+//! `accelerate: false`, since it would else visit resting rows less often, and does its first epoch
+//! like all others. For the rest, the solvers have their default settings and one thread.
 
 #![allow(missing_docs)]
 
+use std::any::type_name;
 use std::hint::black_box;
+use std::time::Duration;
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::measurement::WallTime;
+use criterion::{
+    BenchmarkGroup, BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group,
+    criterion_main,
+};
 use ndarray::ArrayView2;
-use sdca_rs::kernel::{Loan, dense_axpy, dense_dot, sparse_axpy, sparse_dot};
-use sdca_rs::loss::{Loss, SPECS, Target, Visitor, dispatch};
+use sdca_rs::kernel::{Index, Level, Loan, Real};
+use sdca_rs::loss::{Loss, SPECS, SmoothHinge, Target, Visitor, dispatch};
 use sdca_rs::order::Generator;
 use sdca_rs::problem::{Problem, Regularisation};
 use sdca_rs::rows::{Csr, Dense, Rows};
 use sdca_rs::run::{Budget, Unwatched};
-use sdca_rs::solver::{FirstEpoch, Sdca, Solver};
+use sdca_rs::solver::{Asdca, DualGradient, FirstEpoch, Pegasos, Sdca, Solver, Subgradient};
 
-fn numbers(n: usize, seed: u64) -> Vec<f64> {
+/// Epochs in a run.
+const EPOCHS: usize = 5;
+
+const N_ROWS: usize = 20_000;
+
+/// Columns of the dense rows.
+const NARROW: usize = 50;
+
+/// Columns of the sparse rows, and the entries in each.
+const WIDE: usize = 20_000;
+const PER_ROW: usize = 12;
+
+/// Numbers in [-1, 1), the same ones in either precision.
+fn numbers<F: From<f32>>(n: usize, seed: u64) -> Vec<F> {
     let mut generator = Generator::new(seed);
     (0..n)
-        .map(|_| generator.below(1 << 30) as f64 / (1u64 << 29) as f64 - 1.0)
+        .map(|_| F::from(generator.below(1 << 24) as f32 / (1u32 << 23) as f32 - 1.0))
         .collect()
 }
 
-fn columns(n: usize, n_cols: usize, seed: u64) -> Vec<u32> {
+/// As an index of another type.
+fn small<I: TryFrom<usize>>(index: usize) -> I {
+    I::try_from(index).ok().expect("few rows, few columns")
+}
+
+/// The sorted columns of sparse rows, one from each of [`PER_ROW`] equal ranges.
+fn columns<I: TryFrom<usize>>(seed: u64) -> Vec<I> {
     let mut generator = Generator::new(seed);
-    (0..n)
-        .map(|_| generator.below(n_cols as u64) as u32)
+    let range = WIDE / PER_ROW;
+    (0..N_ROWS * PER_ROW)
+        .map(|k| k % PER_ROW * range + generator.below(range as u64) as usize)
+        .map(small)
         .collect()
 }
 
-fn kernels(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("kernel");
-    for len in [8, 100, 1000] {
-        group.throughput(Throughput::Elements(len as u64));
-        let (x, mut w) = (numbers(len, 1), numbers(len, 2));
-        let single: Vec<f32> = x.iter().map(|&v| v as f32).collect();
-        let id = |name: &str| BenchmarkId::new(name, len);
-        group.bench_function(id("dense_dot/f64"), |b| {
-            b.iter(|| dense_dot(black_box(&x), &w));
-        });
-        group.bench_function(id("dense_dot/f32"), |b| {
-            b.iter(|| dense_dot(black_box(&single), &w));
-        });
-        group.bench_function(id("dense_axpy/f64"), |b| {
-            b.iter(|| dense_axpy(1e-9, black_box(&x), &mut w));
-        });
-        let indices = columns(len, 100_000, 3);
-        let mut w = numbers(100_000, 4);
-        let (values, indices) = (Loan::new(&x), Loan::new(&indices));
-        group.bench_function(id("sparse_dot/f64/u32"), |b| {
-            b.iter(|| sparse_dot(values, indices, black_box(&w)));
-        });
-        group.bench_function(id("sparse_axpy/f64/u32"), |b| {
-            b.iter(|| sparse_axpy(1e-9, values, indices, black_box(&mut w)));
-        });
+fn targets(kind: Target) -> Vec<f64> {
+    let target = |y: f64| match kind {
+        Target::Label => y.signum(),
+        Target::Real => y,
+        Target::NonNegative => (3.0 * y.abs()).round(),
+    };
+    numbers(N_ROWS, 5).into_iter().map(target).collect()
+}
+
+/// The measurements of one solver.
+struct Bench<'c, S> {
+    group: BenchmarkGroup<'c, WallTime>,
+    solver: S,
+}
+
+impl<'c, S: Solver> Bench<'c, S> {
+    fn new(criterion: &'c mut Criterion, name: &str, solver: S) -> Self {
+        let mut group = criterion.benchmark_group(name);
+        group
+            .sample_size(10)
+            .sampling_mode(SamplingMode::Flat)
+            .warm_up_time(Duration::from_millis(100))
+            .measurement_time(Duration::from_secs(1))
+            .nresamples(5000);
+        Self { group, solver }
     }
-    group.finish();
-}
 
-/// Runs the given number of SDCA epochs, the evaluations at both ends included.
-struct Epochs<'a, R> {
-    rows: &'a R,
-    reals: &'a [f64],
-    count: usize,
-}
+    fn all_storages(&mut self) {
+        let loss = SmoothHinge::with_param(SmoothHinge::PARAM.map_or(f64::NAN, |p| p.default));
+        self.dense::<f64, _>(loss);
+        self.dense::<f32, _>(loss);
+        self.csr::<f64, i32, _>(loss);
+        self.csr::<f64, i64, _>(loss);
+        self.csr::<f32, i32, _>(loss);
+        self.csr::<f32, i64, _>(loss);
+    }
 
-impl<R: Rows> Visitor for Epochs<'_, R> {
-    type Out = f64;
+    fn dense<F: Real + From<f32>, L: Loss>(&mut self, loss: L) {
+        let values = numbers::<F>(N_ROWS * NARROW, 6);
+        let x = ArrayView2::from_shape((N_ROWS, NARROW), &values).expect("as many as that");
+        let rows = Dense::new(x).expect("C order");
+        let (number, level) = (type_name::<F>(), Level::best().name());
+        let storage = format!("dense/{number}/{level}");
+        self.measure(&storage, &format!("{N_ROWS}x{NARROW}"), &rows, loss);
+    }
 
-    fn visit<L: Loss>(self, loss: L) -> f64 {
-        let targets: Vec<f64> = match L::TARGET {
-            Target::Label => self.reals.iter().map(|y| y.signum()).collect(),
-            Target::Real => self.reals.to_vec(),
-            Target::NonNegative => self.reals.iter().map(|y| (3.0 * y.abs()).round()).collect(),
-        };
-        let problem = Problem::new(
-            self.rows,
-            &targets,
-            None,
-            loss,
-            Regularisation::C(1.0),
-            true,
+    fn csr<F: Real + From<f32>, I: Index + TryFrom<usize>, L: Loss>(&mut self, loss: L) {
+        let (values, indices) = (numbers::<F>(N_ROWS * PER_ROW, 7), columns::<I>(8));
+        let indptr: Vec<I> = (0..=N_ROWS).map(|i| small(i * PER_ROW)).collect();
+        let rows = Csr::new(
+            Loan::new(&values),
+            Loan::new(&indices),
+            Loan::new(&indptr),
+            WIDE,
         )
-        .expect("a valid problem");
-        let sdca = Sdca {
-            first_epoch: FirstEpoch::Sdca,
-            ..Sdca::default()
-        };
-        let budget = Budget {
-            tol: 0.0,
-            max_epochs: self.count,
-            ..Budget::default()
-        };
-        sdca.solve(&problem, &budget, None, &mut Unwatched)
-            .expect("nobody interrupts")
-            .certificate
-            .gap
+        .expect("valid");
+        let storage = format!("csr/{}/{}", type_name::<F>(), type_name::<I>());
+        let shape = format!("{N_ROWS}x{WIDE}/{PER_ROW}");
+        self.measure(&storage, &shape, &rows, loss);
+    }
+
+    fn measure<R: Rows, L: Loss>(&mut self, storage: &str, shape: &str, rows: &R, loss: L) {
+        let targets = targets(L::TARGET);
+        let c = Regularisation::C(1.0);
+        let problem = Problem::new(rows, &targets, None, loss, c, true).expect("a valid problem");
+        let Self { group, solver } = self;
+        group.throughput(Throughput::Elements(rows.n_stored() as u64));
+        let id = BenchmarkId::new(format!("{storage}/{}", L::NAME), shape);
+        group.bench_function(id, |b| {
+            b.iter_custom(|n| (0..n).map(|_| epoch(solver, black_box(&problem))).sum());
+        });
     }
 }
 
-fn epochs(criterion: &mut Criterion) {
-    const EPOCHS: usize = 5;
-    let (n_rows, n_cols, per_row) = (20_000, 50, 12);
-    let mut group = criterion.benchmark_group(format!("sdca/{EPOCHS}_epochs"));
-    group.sample_size(10);
-    let reals = numbers(n_rows, 5);
-    let x = numbers(n_rows * n_cols, 6);
-    let dense =
-        Dense::new(ArrayView2::from_shape((n_rows, n_cols), &x).expect("shape")).expect("C order");
-    let wide = 20_000;
-    let (values, indices) = (
-        numbers(n_rows * per_row, 7),
-        columns(n_rows * per_row, wide, 8),
-    );
-    let indptr: Vec<u64> = (0..=n_rows as u64).map(|i| i * per_row as u64).collect();
-    let sparse = Csr::new(
-        Loan::new(&values),
-        Loan::new(&indices),
-        Loan::new(&indptr),
-        wide,
-    )
-    .expect("valid");
-    for spec in SPECS {
-        group.throughput(Throughput::Elements((EPOCHS * n_rows * n_cols) as u64));
-        let id = BenchmarkId::new(
-            format!("dense/f64/{}", spec.name),
-            format!("{n_rows}x{n_cols}"),
-        );
-        let work = || Epochs {
-            rows: &dense,
-            reals: &reals,
-            count: EPOCHS,
-        };
-        group.bench_function(id, |b| b.iter(|| dispatch(spec.name, None, work())));
-        group.throughput(Throughput::Elements((EPOCHS * n_rows * per_row) as u64));
-        let shape = format!("{n_rows}x{wide}/{per_row}");
-        let id = BenchmarkId::new(format!("csr/f64/u32/{}", spec.name), shape);
-        let work = || Epochs {
-            rows: &sparse,
-            reals: &reals,
-            count: EPOCHS,
-        };
-        group.bench_function(id, |b| b.iter(|| dispatch(spec.name, None, work())));
-    }
-    group.finish();
+/// The mean time of an epoch in one run.
+fn epoch<S: Solver, R: Rows, L: Loss>(solver: &S, problem: &Problem<'_, R, L>) -> Duration {
+    let budget = Budget {
+        tol: 0.0,
+        max_epochs: EPOCHS,
+        max_time: None,
+        // Only at both ends.
+        record_every: Some(EPOCHS as f64),
+    };
+    let fit = solver
+        .solve(problem, &budget, None, &mut Unwatched)
+        .expect("nobody interrupts");
+    let [start, end] = fit.history[..] else {
+        panic!("{} evaluations", fit.history.len());
+    };
+    assert_eq!(end.epoch, EPOCHS as f64);
+    Duration::from_secs_f64((end.seconds - start.seconds) / EPOCHS as f64)
 }
 
-criterion_group!(benches, kernels, epochs);
-criterion_main!(benches);
+/// Measures the loss that it is sent to.
+impl<S: Solver> Visitor for &mut Bench<'_, S> {
+    type Out = ();
+
+    fn visit<L: Loss>(self, loss: L) {
+        self.dense::<f64, _>(loss);
+        self.csr::<f64, i32, _>(loss);
+    }
+}
+
+fn sdca(criterion: &mut Criterion) {
+    let solver = Sdca {
+        first_epoch: FirstEpoch::Sdca,
+        accelerate: false,
+        ..Sdca::default()
+    };
+    let mut bench = Bench::new(criterion, "sdca", solver);
+    bench.all_storages();
+    for spec in SPECS.iter().filter(|spec| spec.name != SmoothHinge::NAME) {
+        dispatch(spec.name, None, &mut bench).expect("a known loss");
+    }
+}
+
+fn asdca(criterion: &mut Criterion) {
+    Bench::new(criterion, "asdca", Asdca::default()).all_storages();
+}
+
+fn pegasos(criterion: &mut Criterion) {
+    Bench::new(criterion, "pegasos", Pegasos::default()).all_storages();
+}
+
+fn subgradient(criterion: &mut Criterion) {
+    Bench::new(criterion, "subgradient", Subgradient::default()).all_storages();
+}
+
+fn dual_gradient(criterion: &mut Criterion) {
+    Bench::new(criterion, "dual_gradient", DualGradient::default()).all_storages();
+}
+
+criterion_group!(epochs, sdca, asdca, pegasos, subgradient, dual_gradient);
+criterion_main!(epochs);

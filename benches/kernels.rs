@@ -1,0 +1,231 @@
+//! The kernels on one row, each beside its naive twin.
+//!
+//! ```text
+//! cargo bench --bench kernels                             # all
+//! cargo bench --bench kernels -- dense_dot/f64            # a regular expression on the ids
+//! cargo bench --bench kernels -- '/(avx2|naive)/100$'
+//! ```
+//!
+//! Throughput is in stored entries. The id carries all parameters:
+//!
+//! ```text
+//! dense_dot/{number}/{instructions or "naive"}/{length}
+//! sparse_dot/{number}/{index}/{"fast" or "naive"}/{length}
+//! ```
+//!
+//! and so for `axpy` and `sq_norm`; the latter has one dense version, the portable one, and no index.
+//! Dense kernels are measured for all vector instructions that this CPU has. All vectors stay in the
+//! cache.
+
+#![allow(missing_docs)]
+
+use std::any::type_name;
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::measurement::WallTime;
+use criterion::{
+    BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
+};
+use sdca_rs::kernel::{
+    Index, Level, Loan, Real, dense_axpy, dense_dot, dense_sq_norm, sparse_axpy, sparse_dot,
+    sparse_sq_norm,
+};
+use sdca_rs::order::Generator;
+
+/// Entries in a row.
+const LENGTHS: [usize; 3] = [8, 100, 1000];
+
+/// Columns of the sparse rows.
+const N_COLS: usize = 100_000;
+
+/// So small that the sums stay finite however often it is added.
+const SCALE: f64 = 1e-9;
+
+/// What one would write without a second thought.
+mod naive {
+    use sdca_rs::kernel::{Index, Real};
+
+    pub(super) fn dense_dot<F: Real>(x: &[F], w: &[f64]) -> f64 {
+        x.iter().zip(w).map(|(&x, w)| x.into() * w).sum()
+    }
+
+    pub(super) fn dense_axpy<F: Real>(scale: f64, x: &[F], w: &mut [f64]) {
+        for (w, &x) in w.iter_mut().zip(x) {
+            *w += scale * x.into();
+        }
+    }
+
+    pub(super) fn sq_norm<F: Real>(x: &[F]) -> f64 {
+        x.iter().map(|&x| x.into() * x.into()).sum()
+    }
+
+    pub(super) fn sparse_dot<F: Real, I: Index>(values: &[F], indices: &[I], w: &[f64]) -> f64 {
+        let entries = values.iter().zip(indices);
+        entries.map(|(&x, j)| x.into() * w[j.to_usize()]).sum()
+    }
+
+    pub(super) fn sparse_axpy<F: Real, I: Index>(
+        scale: f64,
+        values: &[F],
+        indices: &[I],
+        w: &mut [f64],
+    ) {
+        for (&x, j) in values.iter().zip(indices) {
+            w[j.to_usize()] += scale * x.into();
+        }
+    }
+}
+
+/// Numbers in [-1, 1), the same ones in either precision.
+fn numbers<F: From<f32>>(n: usize, seed: u64) -> Vec<F> {
+    let mut generator = Generator::new(seed);
+    (0..n)
+        .map(|_| F::from(generator.below(1 << 24) as f32 / (1u32 << 23) as f32 - 1.0))
+        .collect()
+}
+
+/// The sorted columns of a row, one from each of `n` equal ranges.
+fn columns<I: TryFrom<usize>>(n: usize, seed: u64) -> Vec<I> {
+    let mut generator = Generator::new(seed);
+    let range = N_COLS / n;
+    (0..n)
+        .map(|k| k * range + generator.below(range as u64) as usize)
+        .map(|j| I::try_from(j).ok().expect("few columns"))
+        .collect()
+}
+
+fn group(criterion: &mut Criterion, name: String) -> BenchmarkGroup<'_, WallTime> {
+    let mut group = criterion.benchmark_group(name);
+    group
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(100))
+        .measurement_time(Duration::from_millis(300))
+        .nresamples(5000);
+    group
+}
+
+fn dense<F: Real + From<f32>>(criterion: &mut Criterion) {
+    let number = type_name::<F>();
+
+    let mut dots = group(criterion, format!("dense_dot/{number}"));
+    for len in LENGTHS {
+        dots.throughput(Throughput::Elements(len as u64));
+        let (x, w) = (numbers::<F>(len, 1), numbers::<f64>(len, 2));
+        for level in Level::available() {
+            dots.bench_function(BenchmarkId::new(level.name(), len), |b| {
+                b.iter(|| dense_dot(level, black_box(&x), black_box(&w)));
+            });
+        }
+        dots.bench_function(BenchmarkId::new("naive", len), |b| {
+            b.iter(|| naive::dense_dot(black_box(&x), black_box(&w)));
+        });
+    }
+    dots.finish();
+
+    let mut axpys = group(criterion, format!("dense_axpy/{number}"));
+    for len in LENGTHS {
+        axpys.throughput(Throughput::Elements(len as u64));
+        let (x, mut w) = (numbers::<F>(len, 1), numbers::<f64>(len, 2));
+        for level in Level::available() {
+            axpys.bench_function(BenchmarkId::new(level.name(), len), |b| {
+                b.iter(|| dense_axpy(level, SCALE, black_box(&x), black_box(&mut w)));
+            });
+        }
+        axpys.bench_function(BenchmarkId::new("naive", len), |b| {
+            b.iter(|| naive::dense_axpy(SCALE, black_box(&x), black_box(&mut w)));
+        });
+    }
+    axpys.finish();
+
+    let mut norms = group(criterion, format!("dense_sq_norm/{number}"));
+    for len in LENGTHS {
+        norms.throughput(Throughput::Elements(len as u64));
+        let x = numbers::<F>(len, 1);
+        norms.bench_function(BenchmarkId::new(Level::PORTABLE.name(), len), |b| {
+            b.iter(|| dense_sq_norm(black_box(&x)));
+        });
+        norms.bench_function(BenchmarkId::new("naive", len), |b| {
+            b.iter(|| naive::sq_norm(black_box(&x)));
+        });
+    }
+    norms.finish();
+}
+
+fn sparse<F: Real + From<f32>, I: Index + TryFrom<usize>>(criterion: &mut Criterion) {
+    let types = format!("{}/{}", type_name::<F>(), type_name::<I>());
+
+    let mut dots = group(criterion, format!("sparse_dot/{types}"));
+    for len in LENGTHS {
+        dots.throughput(Throughput::Elements(len as u64));
+        let (values, indices) = (numbers::<F>(len, 3), columns::<I>(len, 4));
+        let w = numbers::<f64>(N_COLS, 5);
+        dots.bench_function(BenchmarkId::new("fast", len), |b| {
+            let (values, indices) = (Loan::new(&values), Loan::new(&indices));
+            b.iter(|| sparse_dot(black_box(values), black_box(indices), black_box(&w)));
+        });
+        dots.bench_function(BenchmarkId::new("naive", len), |b| {
+            b.iter(|| naive::sparse_dot(black_box(&values), black_box(&indices), black_box(&w)));
+        });
+    }
+    dots.finish();
+
+    let mut axpys = group(criterion, format!("sparse_axpy/{types}"));
+    for len in LENGTHS {
+        axpys.throughput(Throughput::Elements(len as u64));
+        let (values, indices) = (numbers::<F>(len, 3), columns::<I>(len, 4));
+        let mut w = numbers::<f64>(N_COLS, 5);
+        axpys.bench_function(BenchmarkId::new("fast", len), |b| {
+            let (values, indices) = (Loan::new(&values), Loan::new(&indices));
+            b.iter(|| {
+                sparse_axpy(
+                    SCALE,
+                    black_box(values),
+                    black_box(indices),
+                    black_box(&mut w),
+                );
+            });
+        });
+        axpys.bench_function(BenchmarkId::new("naive", len), |b| {
+            b.iter(|| {
+                naive::sparse_axpy(
+                    SCALE,
+                    black_box(&values),
+                    black_box(&indices),
+                    black_box(&mut w),
+                );
+            });
+        });
+    }
+    axpys.finish();
+}
+
+/// Indices play no part here.
+fn sparse_norms<F: Real + From<f32>>(criterion: &mut Criterion) {
+    let mut norms = group(criterion, format!("sparse_sq_norm/{}", type_name::<F>()));
+    for len in LENGTHS {
+        norms.throughput(Throughput::Elements(len as u64));
+        let values = numbers::<F>(len, 3);
+        norms.bench_function(BenchmarkId::new("fast", len), |b| {
+            let values = Loan::new(&values);
+            b.iter(|| sparse_sq_norm(black_box(values)));
+        });
+        norms.bench_function(BenchmarkId::new("naive", len), |b| {
+            b.iter(|| naive::sq_norm(black_box(&values)));
+        });
+    }
+    norms.finish();
+}
+
+criterion_group!(
+    kernels,
+    dense::<f64>,
+    dense::<f32>,
+    sparse::<f64, i32>,
+    sparse::<f64, i64>,
+    sparse::<f32, i32>,
+    sparse::<f32, i64>,
+    sparse_norms::<f64>,
+    sparse_norms::<f32>,
+);
+criterion_main!(kernels);
