@@ -305,6 +305,22 @@ pub fn sparse_axpy<F: Real, I: Index>(
     }
 }
 
+/// Calls `f(indices_k, values_k)` for each `k`; the indices are less than `n_cols`.
+#[inline]
+pub fn sparse_visit<F: Real, I: Index>(
+    values: Loan<'_, F>,
+    indices: Loan<'_, I>,
+    n_cols: usize,
+    f: &mut impl FnMut(usize, f64),
+) {
+    for (x, j) in values.iter().zip(indices.iter()) {
+        if j.to_usize() >= n_cols {
+            stray_index(j.to_i64(), n_cols);
+        }
+        f(j.to_usize(), x.into());
+    }
+}
+
 /// `sum_k values_k^2`.
 #[inline]
 pub fn sparse_sq_norm<F: Real>(values: Loan<'_, F>) -> f64 {

@@ -19,6 +19,8 @@ pub trait Rows: Sync {
     fn axpy(&self, i: usize, scale: f64, w: &mut [f64]);
     /// `|x_i|^2`.
     fn sq_norm(&self, i: usize) -> f64;
+    /// Calls `f(j, x_ij)` for each stored entry.
+    fn visit(&self, i: usize, f: impl FnMut(usize, f64));
     /// A hint that [`Self::prefetch`] is going to be called for row `i`.
     fn prefetch_place(&self, _i: usize) {}
     /// A hint that row `i` is going to be read.
@@ -86,6 +88,13 @@ impl<F: Real> Rows for Dense<'_, F> {
     #[inline]
     fn sq_norm(&self, i: usize) -> f64 {
         kernel::dense_sq_norm(self.row(i))
+    }
+
+    #[inline]
+    fn visit(&self, i: usize, mut f: impl FnMut(usize, f64)) {
+        for (j, &x) in self.row(i).iter().enumerate() {
+            f(j, x.into());
+        }
     }
 
     #[inline]
@@ -226,6 +235,11 @@ impl<F: Real, I: Index> Rows for Csr<'_, F, I> {
     #[inline]
     fn sq_norm(&self, i: usize) -> f64 {
         kernel::sparse_sq_norm(self.entries(i))
+    }
+
+    #[inline]
+    fn visit(&self, i: usize, mut f: impl FnMut(usize, f64)) {
+        kernel::sparse_visit(self.entries(i), self.columns(i), self.n_cols, &mut f);
     }
 
     #[inline]

@@ -1,4 +1,4 @@
-use super::{Loss, Target, clipped_ratio};
+use super::{Loss, Target, clipped_ratio, kink_if};
 
 /// The absolute error: its minimiser predicts medians and ignores how far outliers lie.
 ///
@@ -39,6 +39,11 @@ impl Loss for Absolute {
     #[inline]
     fn step(&self, z: f64, q: f64, _a: f64, y: f64) -> f64 {
         clipped_ratio(y - z, q, -1.0, 1.0)
+    }
+
+    #[inline]
+    fn curvature(&self, a: f64, _y: f64) -> f64 {
+        kink_if(a.abs() < 1.0)
     }
 
     #[inline]

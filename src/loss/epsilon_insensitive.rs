@@ -1,4 +1,4 @@
-use super::{Loss, Param, Target, clipped_ratio, soft_threshold};
+use super::{Loss, Param, Target, clipped_ratio, kink_if, soft_threshold};
 
 /// The loss of support vector regression: residuals up to `epsilon` cost nothing.
 ///
@@ -46,6 +46,11 @@ impl Loss for EpsilonInsensitive {
     #[inline]
     fn step(&self, z: f64, q: f64, _a: f64, y: f64) -> f64 {
         clipped_ratio(soft_threshold(y - z, self.epsilon), q, -1.0, 1.0)
+    }
+
+    #[inline]
+    fn curvature(&self, a: f64, _y: f64) -> f64 {
+        kink_if(a != 0.0 && a.abs() < 1.0)
     }
 
     #[inline]

@@ -1,4 +1,4 @@
-use super::{Loss, Target, clipped_ratio, label_range};
+use super::{Loss, Target, clipped_ratio, kink_if, label_range};
 
 /// The loss of the support vector machine.
 ///
@@ -40,6 +40,11 @@ impl Loss for Hinge {
     #[inline]
     fn step(&self, z: f64, q: f64, _a: f64, y: f64) -> f64 {
         y * clipped_ratio(1.0 - y * z, q, 0.0, 1.0)
+    }
+
+    #[inline]
+    fn curvature(&self, a: f64, y: f64) -> f64 {
+        kink_if(0.0 < y * a && y * a < 1.0)
     }
 
     #[inline]

@@ -51,6 +51,11 @@ impl Loss for Huber {
     }
 
     #[inline]
+    fn curvature(&self, a: f64, _y: f64) -> f64 {
+        if a.abs() < self.delta { 1.0 } else { 0.0 }
+    }
+
+    #[inline]
     fn dual_range(&self, _y: f64) -> (f64, f64) {
         (-self.delta, self.delta)
     }

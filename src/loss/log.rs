@@ -51,6 +51,12 @@ impl Loss for Log {
     }
 
     #[inline]
+    fn curvature(&self, a: f64, y: f64) -> f64 {
+        let b = y * a;
+        b * (1.0 - b)
+    }
+
+    #[inline]
     fn dual_range(&self, y: f64) -> (f64, f64) {
         label_range(y, 1.0)
     }

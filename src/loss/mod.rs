@@ -75,6 +75,11 @@ pub trait Loss: Copy + Send + Sync + 'static {
     /// rounding.
     fn step(&self, z: f64, q: f64, a: f64, y: f64) -> f64;
 
+    /// `phi''` where `-phi' = a`: infinite at a kink, of whose slopes `-a` is an inner one.
+    ///
+    /// Where two pieces of `phi` meet, it is the curvature of either.
+    fn curvature(&self, a: f64, y: f64) -> f64;
+
     /// The closed interval in which dual values live. It always contains 0.
     fn dual_range(&self, y: f64) -> (f64, f64);
 
@@ -290,6 +295,12 @@ fn clipped_ratio(numerator: f64, denominator: f64, low: f64, high: f64) -> f64 {
 #[inline]
 fn soft_threshold(v: f64, epsilon: f64) -> f64 {
     (v.abs() - epsilon).max(0.0).copysign(v)
+}
+
+/// The curvature of a piecewise linear loss.
+#[inline]
+fn kink_if(kink: bool) -> f64 {
+    if kink { f64::INFINITY } else { 0.0 }
 }
 
 /// The interval of `a = y b` for labels `y` in {-1, +1} and `b` in `[0, top]`.

@@ -45,6 +45,11 @@ impl Loss for ModifiedHuber {
     }
 
     #[inline]
+    fn curvature(&self, a: f64, y: f64) -> f64 {
+        if 0.0 < y * a && y * a < 4.0 { 2.0 } else { 0.0 }
+    }
+
+    #[inline]
     fn dual_range(&self, y: f64) -> (f64, f64) {
         label_range(y, 4.0)
     }

@@ -58,6 +58,11 @@ impl Loss for Poisson {
     }
 
     #[inline]
+    fn curvature(&self, a: f64, y: f64) -> f64 {
+        (y - a).max(0.0)
+    }
+
+    #[inline]
     fn dual_range(&self, y: f64) -> (f64, f64) {
         (f64::NEG_INFINITY, y)
     }

@@ -1,4 +1,4 @@
-use super::{Loss, Param, Target, clipped_ratio};
+use super::{Loss, Param, Target, clipped_ratio, kink_if};
 
 /// The pinball loss: its minimiser predicts the chosen `quantile` of the target.
 ///
@@ -49,6 +49,11 @@ impl Loss for Quantile {
     #[inline]
     fn step(&self, z: f64, q: f64, _a: f64, y: f64) -> f64 {
         clipped_ratio(y - z, q, self.tau - 1.0, self.tau)
+    }
+
+    #[inline]
+    fn curvature(&self, a: f64, _y: f64) -> f64 {
+        kink_if(self.tau - 1.0 < a && a < self.tau)
     }
 
     #[inline]

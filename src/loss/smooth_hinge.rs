@@ -52,6 +52,15 @@ impl Loss for SmoothHinge {
     }
 
     #[inline]
+    fn curvature(&self, a: f64, y: f64) -> f64 {
+        if 0.0 < y * a && y * a < 1.0 {
+            1.0 / self.gamma
+        } else {
+            0.0
+        }
+    }
+
+    #[inline]
     fn dual_range(&self, y: f64) -> (f64, f64) {
         label_range(y, 1.0)
     }

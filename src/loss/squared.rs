@@ -37,6 +37,11 @@ impl Loss for Squared {
     }
 
     #[inline]
+    fn curvature(&self, _a: f64, _y: f64) -> f64 {
+        1.0
+    }
+
+    #[inline]
     fn dual_range(&self, _y: f64) -> (f64, f64) {
         (f64::NEG_INFINITY, f64::INFINITY)
     }

@@ -41,6 +41,11 @@ impl Loss for SquaredEpsilonInsensitive {
     }
 
     #[inline]
+    fn curvature(&self, a: f64, _y: f64) -> f64 {
+        if a == 0.0 { 0.0 } else { 2.0 }
+    }
+
+    #[inline]
     fn dual_range(&self, _y: f64) -> (f64, f64) {
         (f64::NEG_INFINITY, f64::INFINITY)
     }

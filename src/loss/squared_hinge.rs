@@ -43,6 +43,11 @@ impl Loss for SquaredHinge {
     }
 
     #[inline]
+    fn curvature(&self, a: f64, y: f64) -> f64 {
+        if y * a > 0.0 { 2.0 } else { 0.0 }
+    }
+
+    #[inline]
     fn dual_range(&self, y: f64) -> (f64, f64) {
         label_range(y, f64::INFINITY)
     }

@@ -29,6 +29,21 @@ pub(crate) trait Process {
         watch: &mut Watch<'_>,
     ) -> Result<(), Error>;
 
+    /// Whether an evaluation is due where the process, not the course, decides about it.
+    fn is_ready(&self) -> Option<bool> {
+        None
+    }
+
+    /// Told after each evaluation that does not end the run.
+    fn reconsider(
+        &mut self,
+        _point: &Point,
+        _history: &[Record],
+        _watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// See [`Problem::is_perfect`].
     fn is_perfect(&self, point: &Point) -> bool;
 }
@@ -105,11 +120,19 @@ impl Course<'_> {
         process.begin(&self.point);
         let mut next_evaluation = self.next_evaluation(step).min(last);
         while stop.is_none() && step < last {
-            step = process.advance(step, next_evaluation, watch)?;
+            step = process.advance(step, next_evaluation, watch)?.min(last);
             watch.beat()?;
             let over = watch.is_over();
-            if over || step == next_evaluation {
+            let due = step >= next_evaluation;
+            let due = match process.is_ready() {
+                Some(ready) => ready || step >= last || (due && self.budget.record_every.is_some()),
+                None => due,
+            };
+            if over || due {
                 stop = self.evaluate(process, step, watch)?;
+                if stop.is_none() && !over {
+                    process.reconsider(&self.point, &self.history, watch)?;
+                }
                 next_evaluation = self.next_evaluation(step).min(last);
                 if over && stop.is_none() {
                     stop = Some(StopReason::MaxTime);
@@ -222,22 +245,31 @@ fn next_epoch_to_evaluate(history: &[Record], tol: f64, cost: f64) -> f64 {
     let Some((now, earlier)) = history.split_last() else {
         return FIRST_EVALUATION;
     };
-    let Some(before) = earlier.last() else {
+    if earlier.is_empty() {
         return FIRST_EVALUATION;
-    };
+    }
     let done = now.epoch.floor();
     let used = earlier.len() as f64;
     let allowed = cost / EVALUATION_SHARE * (used + 1.0 - FREE_EVALUATIONS);
     let earliest = (done + 1.0).max(allowed.ceil());
-    let (gap, target) = (now.certificate.gap, tol * now.certificate.primal);
-    let rate = (gap / before.certificate.gap).ln() / (now.epoch - before.epoch);
-    let expected = now.epoch + ((target / gap).ln() / rate).ceil();
+    let expected = now.epoch + epochs_to_come(history, tol).ceil();
     // NaN, or a gap that does not fall, leaves the earliest.
     if expected > now.epoch {
         expected.clamp(earliest, earliest.max(4.0 * done))
     } else {
         earliest
     }
+}
+
+/// How many more epochs it takes until the gap reaches the tolerance if it goes on falling at its
+/// latest rate. Infinite, negative or NaN if it does not fall.
+pub(crate) fn epochs_to_come(history: &[Record], tol: f64) -> f64 {
+    let [.., before, now] = history else {
+        return f64::NAN;
+    };
+    let (gap, target) = (now.certificate.gap, tol * now.certificate.primal);
+    let rate = (gap / before.certificate.gap).ln() / (now.epoch - before.epoch);
+    (target / gap).ln() / rate
 }
 
 /// A problem is small if an epoch takes at most so much work, see [`epoch_work`]. A cold start on it
@@ -252,7 +284,7 @@ const SMALL_WORK: f64 = 512.0 * SMALL;
 
 /// Work of an epoch: a dot and an update per stored entry, in random order, and a step per row. The
 /// unit is about a nanosecond.
-fn epoch_work<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f64 {
+pub(crate) fn epoch_work<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f64 {
     3.0 * problem.rows().n_stored() as f64 + 30.0 * problem.rows().n_rows() as f64
 }
 

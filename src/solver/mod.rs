@@ -6,6 +6,7 @@ mod batch;
 mod course;
 mod dual_gradient;
 mod frame;
+mod newton;
 mod output;
 mod passes;
 mod pegasos;

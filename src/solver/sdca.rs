@@ -31,9 +31,10 @@ use crate::loss::Loss;
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem, rows_per_block};
 use crate::rows::Rows;
-use crate::run::{Budget, Fit, Monitor, Watch, parameter};
+use crate::run::{Budget, Fit, Monitor, Record, Watch, parameter};
 use crate::solver::course::{self, Pace, Process};
 use crate::solver::frame::{Frame, Sum};
+use crate::solver::newton::Newton;
 use crate::solver::output::{Keeper, NoTrace, Output, Sums, Trace, check_average_from};
 use crate::solver::passes::Passes;
 use crate::solver::{Solver, Start};
@@ -144,6 +145,11 @@ impl Solver for Sdca {
             sgd,
             seen: 0.0,
             refresh_at: epoch,
+            finish: self.accelerate && self.output == Output::Last && Newton::suits(problem),
+            newton: None,
+            tol: budget.tol,
+            best: f64::INFINITY,
+            failures: 0,
             block: rows_per_block(rows.n_rows(), rows.n_stored()) as u64,
         };
         course::run(&mut run, budget, pace, &mut watch)
@@ -320,8 +326,35 @@ struct Run<'p, 'a, R, L> {
     seen: f64,
     /// The step after which the sum of rows is due to be recomputed.
     refresh_at: u64,
+    /// Whether Newton's method may take over, and its state once it has.
+    finish: bool,
+    newton: Option<Newton<'p, 'a, R, L>>,
+    /// See [`Budget::tol`].
+    tol: f64,
+    /// The smallest gap that Newton's method has reached, and how many times in a row it has since
+    /// failed to halve it.
+    best: f64,
+    failures: u32,
     /// Rows between two signs of life.
     block: u64,
+}
+
+/// Failures after which Newton's method hands back.
+const PATIENCE: u32 = 4;
+
+impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
+    /// From what Newton's method has found back to steps on rows.
+    fn hand_back(&mut self, point: &Point, watch: &mut Watch<'_>) -> Result<(), Error> {
+        self.newton = None;
+        self.finish = false;
+        let dual = point.dual.iter();
+        for (row, &a) in self.state.rows.iter_mut().zip(dual) {
+            row.a = a;
+        }
+        self.state.refresh(self.problem, watch)?;
+        self.begin(point);
+        Ok(())
+    }
 }
 
 impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
@@ -340,7 +373,49 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         self.problem.is_perfect(point)
     }
 
+    fn is_ready(&self) -> Option<bool> {
+        self.newton.as_ref().map(Newton::is_ready)
+    }
+
+    fn reconsider(
+        &mut self,
+        point: &Point,
+        history: &[Record],
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        let gap = point.certificate.gap;
+        let target = self.tol * point.certificate.primal;
+        if let Some(newton) = &mut self.newton {
+            if !newton.is_ready() {
+                return Ok(());
+            }
+            if gap <= 0.5 * self.best {
+                (self.best, self.failures) = (gap, 0);
+            } else {
+                self.failures += 1;
+            }
+            if self.failures >= PATIENCE {
+                return self.hand_back(point, watch);
+            }
+            newton.go_on(gap, target);
+        } else if self.finish && self.tol > 0.0 && history.len() > 1 {
+            let epochs = course::epochs_to_come(history, self.tol);
+            let epochs = if epochs >= 0.0 { epochs } else { f64::INFINITY };
+            let work = Newton::work(self.problem, &point.dual);
+            if epochs * course::epoch_work(self.problem) > work {
+                let (mu, mean_q) = (&self.state.frame.mu, self.state.mean_q);
+                self.newton = Some(Newton::new(self.problem, mu, mean_q, point));
+                (self.best, self.failures) = (gap, 0);
+            }
+        }
+        Ok(())
+    }
+
     fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
+        if let Some(newton) = &mut self.newton {
+            newton.step(watch)?;
+            return Ok(step + 2 * self.passes.len() as u64);
+        }
         let Self {
             problem,
             state,
@@ -380,6 +455,10 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         point: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
+        if let Some(newton) = &self.newton {
+            let dual = newton.dual().iter().copied();
+            return self.problem.evaluate(dual, precision, point, watch);
+        }
         let Self { problem, state, .. } = self;
         match self.keeper.output(step, state.dual()) {
             None => problem.evaluate(state.dual(), precision, point, watch),

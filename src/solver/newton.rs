@@ -1,0 +1,522 @@
+//! The second-order finish of SDCA, for problems with few columns.
+//!
+//! **Smooth losses**: Newton's method on the primal. With `u = (w, b)` and `p_i = x_i.w + b`,
+//!
+//! ```text
+//! F(u) = (1/W) sum_i c_i phi(p_i; y_i) + (lambda/2) |w|^2
+//! ```
+//!
+//! has the gradient `lambda w - (1/W) sum_i c_i a_i x_i` with `a_i = -phi'(p_i)`, a feasible dual
+//! point, and the Hessian `lambda I + (1/W) sum_i c_i h_i x_i x_i'` with `h_i = phi''(p_i)`.
+//!
+//! **Other losses**: the proximal point method on the dual. For a centre `k` and a weight `g`,
+//! `max_a D(a) - (1/W) sum_i c_i (g/2) (a_i - k_i)^2` is the dual of the same `F` with
+//!
+//! ```text
+//! psi_i(p) = max_a  -a p - phi*(-a; y_i) - (g/2) (a - k_i)^2
+//! ```
+//!
+//! in the place of `phi`, whose slope is again `-a_i`, where `a_i` is the loss's own `step` from
+//! `z = p - g k_i` with `q = g`. It is differentiable, and its slope piecewise smooth: with `kappa`
+//! the curvature of `phi` at `a_i`, `h_i = kappa / (1 + g kappa)`, which is `1/g` at a kink and 0 on
+//! the flat pieces. Newton's method solves it (semismooth, because `h` jumps); then the centre moves
+//! to `a`, and `g` shrinks. For `g = 0` this is the smooth case.
+//!
+//! The step along Newton's direction goes to where the derivative of `F` changes sign, which the
+//! convexity of `F` makes safe from anywhere. The system is scaled to a unit diagonal and solved by
+//! Cholesky's method, which makes columns of any size alike.
+//!
+//! With an intercept, rows are centred at their mean `mu`: `p_i = (x_i - mu).w + b'`.
+
+use ndarray::linalg::general_mat_mul;
+use ndarray::{ArrayView2, ArrayViewMut2};
+
+use crate::error::Error;
+use crate::kernel::{Level, dense_dot};
+use crate::loss::Loss;
+use crate::problem::{Point, Problem};
+use crate::rows::Rows;
+use crate::run::Watch;
+
+/// Most columns for which the system is solved by Cholesky's method.
+const MAX_COLUMNS: usize = 1500;
+
+/// Factor on the proximal weight from one centre to the next.
+const SHRINK: f64 = 0.2;
+
+/// The proximal weight begins at the mean `q`, within these limits, and ends at this fraction of it.
+const FIRST_WEIGHT: (f64, f64) = (1e-3, 1e3);
+const LAST_WEIGHT: f64 = 1e-7;
+
+/// Newton's method for one problem, somewhere on its way.
+pub(crate) struct Newton<'p, 'a, R, L> {
+    problem: &'p Problem<'a, R, L>,
+    /// The mean row; empty without an intercept.
+    mu: Vec<f64>,
+    /// `w` and, if there is an intercept, `b'`.
+    u: Vec<f64>,
+    /// `p_i`.
+    p: Vec<f64>,
+    /// `a_i`.
+    a: Vec<f64>,
+    /// `k_i`; empty for `g = 0`.
+    centre: Vec<f64>,
+    /// The proximal weight.
+    g: f64,
+    least_g: f64,
+    system: System,
+    /// What a step along the direction adds to `p`.
+    change: Vec<f64>,
+    /// Half of the last decrement: what the quadratic model of `F` still promised.
+    promise: f64,
+    /// The promise below which the present subproblem counts as solved.
+    goal: f64,
+}
+
+impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
+    /// Whether the problem is of the kind that this method is for.
+    pub(crate) fn suits(problem: &Problem<'_, R, L>) -> bool {
+        problem.rows().n_cols() <= MAX_COLUMNS
+    }
+
+    /// Work of the whole finish from the dual point `a` on, in about nanoseconds.
+    pub(crate) fn work(problem: &Problem<'_, R, L>, a: &[f64]) -> f64 {
+        let rows = problem.rows();
+        let (n, stored) = (rows.n_rows() as f64, rows.n_stored() as f64);
+        let loss = problem.loss();
+        let free = problem
+            .counting()
+            .filter(|&i| loss.curvature(a[i], problem.target(i)) > 0.0)
+            .count() as f64;
+        let columns = rows.n_cols() as f64;
+        let iterations = if loss.smoothness() > 0.0 { 7.0 } else { 30.0 };
+        let system = free * outer_work(rows).0 + 0.05 * columns.powi(3);
+        iterations * (2.0 * stored + 25.0 * n + system)
+    }
+
+    /// Begins where `point` is; `mean_q` is the mean of `q_i`.
+    pub(crate) fn new(
+        problem: &'p Problem<'a, R, L>,
+        mu: &[f64],
+        mean_q: f64,
+        point: &Point,
+    ) -> Self {
+        let loss = problem.loss();
+        let mut u = point.coef.clone();
+        let mut mean = Vec::new();
+        if problem.fit_intercept() {
+            mean = mu.to_vec();
+            u.push(point.intercept + mean.iter().zip(&u).map(|(m, w)| m * w).sum::<f64>());
+        }
+        let smooth = loss.smoothness() > 0.0;
+        let g = if smooth {
+            0.0
+        } else {
+            mean_q.clamp(FIRST_WEIGHT.0, FIRST_WEIGHT.1)
+        };
+        let mut newton = Self {
+            problem,
+            mu: mean,
+            p: point
+                .predictions
+                .iter()
+                .map(|p| p + point.intercept)
+                .collect(),
+            a: point.dual.clone(),
+            centre: if smooth {
+                Vec::new()
+            } else {
+                point.dual.clone()
+            },
+            g,
+            least_g: g * LAST_WEIGHT,
+            system: System::new(u.len()),
+            change: vec![0.0; point.dual.len()],
+            promise: f64::INFINITY,
+            goal: 0.1 * point.certificate.gap,
+            u,
+        };
+        newton.slide(0.0);
+        newton
+    }
+
+    /// The dual point.
+    pub(crate) fn dual(&self) -> &[f64] {
+        &self.a
+    }
+
+    /// Whether the present subproblem is solved, so that an evaluation is worth its cost.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.promise <= self.goal
+    }
+
+    /// To be told what the present dual point proves, if that is not enough: asks for more.
+    pub(crate) fn go_on(&mut self, gap: f64, target: f64) {
+        if self.g > 0.0 {
+            self.centre.copy_from_slice(&self.a);
+            self.g = (self.g * SHRINK).max(self.least_g);
+            self.slide(0.0);
+            self.goal = 0.01 * gap.max(target);
+        } else {
+            // The gap at w(a) is |grad F|^2 / (2 lambda) and more; the promise, |grad F|^2 in the
+            // metric of the Hessian, may be much less.
+            self.goal *= (0.1 * target / gap).clamp(1e-6, 0.1);
+        }
+        self.promise = f64::INFINITY;
+    }
+
+    /// One step of Newton's method.
+    pub(crate) fn step(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+        let gradient = self.gradient(watch)?;
+        self.assemble(watch)?;
+        let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
+        self.system.solve(&mut direction);
+        let decrement: f64 = -dot(&gradient, &direction);
+        self.promise = 0.5 * decrement;
+        if !(decrement > 0.0) || !decrement.is_finite() {
+            // At the minimum as far as numbers of this precision can tell.
+            self.promise = 0.0;
+            return Ok(());
+        }
+        let n_cols = self.problem.rows().n_cols();
+        let (coef, rest) = direction.split_at(n_cols);
+        let shift = rest.first().map_or(0.0, |b| b - dot(&self.mu, coef));
+        for block in self.problem.blocks() {
+            for i in block {
+                self.change[i] = self.problem.rows().dot(i, coef) + shift;
+            }
+            watch.beat()?;
+        }
+        let t = self.search(coef, watch)?;
+        for (u, d) in self.u.iter_mut().zip(&direction) {
+            *u += t * d;
+        }
+        self.slide(t);
+        Ok(())
+    }
+
+    /// The dual value of row `i` for the prediction `p`.
+    #[inline]
+    fn value(&self, i: usize, p: f64) -> f64 {
+        let y = self.problem.target(i);
+        let loss = self.problem.loss();
+        if self.problem.weight(i) == 0.0 {
+            0.0
+        } else if self.g > 0.0 {
+            let k = self.centre[i];
+            loss.step(p - self.g * k, self.g, self.a[i], y)
+        } else {
+            -loss.slope(p, y)
+        }
+    }
+
+    /// Moves `p` by `t` times the change, and `a` with it.
+    fn slide(&mut self, t: f64) {
+        for i in 0..self.p.len() {
+            self.p[i] += t * self.change[i];
+            self.a[i] = self.value(i, self.p[i]);
+        }
+    }
+
+    /// The gradient of `F`.
+    fn gradient(&self, watch: &mut Watch<'_>) -> Result<Vec<f64>, Error> {
+        let problem = self.problem;
+        let n_cols = problem.rows().n_cols();
+        let mut sum = vec![0.0; n_cols];
+        let mut pull = 0.0;
+        for block in problem.blocks() {
+            for i in block {
+                let share = problem.weight(i) * self.a[i] / problem.total_weight();
+                if share != 0.0 {
+                    problem.rows().axpy(i, share, &mut sum);
+                    pull += share;
+                }
+            }
+            watch.beat()?;
+        }
+        let mut gradient: Vec<f64> = sum
+            .iter()
+            .zip(&self.u)
+            .map(|(sum, w)| problem.lambda() * w - sum)
+            .collect();
+        if problem.fit_intercept() {
+            for (g, m) in gradient.iter_mut().zip(&self.mu) {
+                *g += pull * m;
+            }
+            gradient.push(-pull);
+        }
+        Ok(gradient)
+    }
+
+    /// Sets up the system with the Hessian of `F`.
+    fn assemble(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+        let Self {
+            problem,
+            mu,
+            a,
+            g,
+            system,
+            ..
+        } = self;
+        let loss = problem.loss();
+        let curvature = |i: usize| {
+            let c = problem.weight(i) / problem.total_weight();
+            let kappa = loss.curvature(a[i], problem.target(i));
+            if kappa.is_infinite() {
+                c / *g
+            } else {
+                c * kappa / (1.0 + *g * kappa)
+            }
+        };
+        system.clear();
+        if outer_work(problem.rows()).1 {
+            let (mut sum, mut total) = (vec![0.0; problem.rows().n_cols()], 0.0);
+            let mut entries = Vec::new();
+            for block in problem.blocks() {
+                for i in block {
+                    let h = curvature(i);
+                    if h > 0.0 {
+                        entries.clear();
+                        problem.rows().visit(i, |j, x| entries.push((j, x)));
+                        system.add_outer(&entries, h);
+                        for &(j, x) in &entries {
+                            sum[j] += h * x;
+                        }
+                        total += h;
+                    }
+                }
+                watch.beat()?;
+            }
+            if problem.fit_intercept() {
+                system.centre(mu, &sum, total);
+            }
+        } else {
+            for block in problem.blocks() {
+                for i in block {
+                    let h = curvature(i);
+                    if h > 0.0 {
+                        let row = system.next_row();
+                        problem.rows().visit(i, |j, x| row[j] = x);
+                        for (x, m) in row.iter_mut().zip(mu.iter()) {
+                            *x -= m;
+                        }
+                        if problem.fit_intercept() {
+                            row[mu.len()] = 1.0;
+                        }
+                        system.end_row(h);
+                    }
+                }
+                watch.beat()?;
+            }
+            system.flush();
+        }
+        system.add_diagonal(problem.rows().n_cols(), problem.lambda());
+        Ok(())
+    }
+
+    /// How far to go along `(coef, ..)`: about where the derivative of `F` changes its sign.
+    fn search(&self, coef: &[f64], watch: &mut Watch<'_>) -> Result<f64, Error> {
+        /// The derivative may keep this fraction of what it was at the start.
+        const REST: f64 = 0.3;
+        let problem = self.problem;
+        let (along, length) = (dot(&self.u, coef), dot(coef, coef));
+        let mut derivative = |t: f64| -> Result<f64, Error> {
+            let mut sum = 0.0;
+            for block in problem.blocks() {
+                for i in block {
+                    let d = self.change[i];
+                    if d != 0.0 {
+                        sum += problem.weight(i) * self.value(i, self.p[i] + t * d) * d;
+                    }
+                }
+                watch.beat()?;
+            }
+            Ok(problem.lambda() * (along + t * length) - sum / problem.total_weight())
+        };
+        let room = REST * derivative(0.0)?.abs();
+        let (mut low, mut high) = (0.0, f64::INFINITY);
+        let mut t = 1.0;
+        for _ in 0..60 {
+            let slope = derivative(t)?;
+            if slope.abs() <= room {
+                break;
+            }
+            if slope < 0.0 {
+                low = t;
+            } else {
+                high = t;
+            }
+            t = if high.is_finite() {
+                0.5 * (low + high)
+            } else {
+                2.0 * t
+            };
+        }
+        Ok(t)
+    }
+}
+
+/// Work of adding one row to the Hessian, in about nanoseconds, and whether that is best done entry
+/// by entry.
+fn outer_work<R: Rows>(rows: &R) -> (f64, bool) {
+    let per_row = rows.n_stored() as f64 / rows.n_rows() as f64;
+    let by_entries = 0.6 * per_row * per_row;
+    let columns = rows.n_cols() as f64;
+    let as_dense = 0.08 * columns * columns + columns;
+    (by_entries.min(as_dense), by_entries < as_dense)
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Rows gathered before they are multiplied.
+const GATHERED: usize = 128;
+
+/// A symmetric positive definite system of equations.
+struct System {
+    size: usize,
+    /// Row by row; what is right of the diagonal does not count.
+    matrix: Vec<f64>,
+    /// Rows, times the root of their weight, still to be added.
+    gathered: Vec<f64>,
+    count: usize,
+}
+
+impl System {
+    fn new(size: usize) -> Self {
+        Self {
+            size,
+            matrix: vec![0.0; size * size],
+            gathered: Vec::new(),
+            count: 0,
+        }
+    }
+
+    fn clear(&mut self) {
+        self.matrix.fill(0.0);
+        self.count = 0;
+    }
+
+    /// Adds `h x x'` for the entries `(j, x_j)`.
+    fn add_outer(&mut self, entries: &[(usize, f64)], h: f64) {
+        for (k, &(j, x)) in entries.iter().enumerate() {
+            let hx = h * x;
+            for &(l, z) in &entries[..=k] {
+                let (row, column) = if l < j { (j, l) } else { (l, j) };
+                self.matrix[row * self.size + column] += hx * z;
+            }
+        }
+    }
+
+    /// Turns `sum h x x'` into `sum h (x - mu, 1) (x - mu, 1)'`, given `sum h x` and `sum h`.
+    fn centre(&mut self, mu: &[f64], sum: &[f64], total: f64) {
+        let last = mu.len();
+        for j in 0..last {
+            let row = &mut self.matrix[j * self.size..][..=j];
+            for (l, entry) in row.iter_mut().enumerate() {
+                *entry += (total * mu[j] - sum[j]) * mu[l] - mu[j] * sum[l];
+            }
+        }
+        for l in 0..last {
+            self.matrix[last * self.size + l] = sum[l] - total * mu[l];
+        }
+        self.matrix[last * self.size + last] = total;
+    }
+
+    /// An empty row, to be filled and ended.
+    fn next_row(&mut self) -> &mut [f64] {
+        self.gathered.resize(GATHERED * self.size, 0.0);
+        let row = &mut self.gathered[self.count * self.size..][..self.size];
+        row.fill(0.0);
+        row
+    }
+
+    /// Adds `h x x'` for the row that has been filled.
+    fn end_row(&mut self, h: f64) {
+        let root = h.sqrt();
+        for x in &mut self.gathered[self.count * self.size..][..self.size] {
+            *x *= root;
+        }
+        self.count += 1;
+        if self.count == GATHERED {
+            self.flush();
+        }
+    }
+
+    /// Adds the rows that have been gathered.
+    fn flush(&mut self) {
+        let (count, size) = (self.count, self.size);
+        if count == 0 {
+            return;
+        }
+        self.count = 0;
+        let rows = ArrayView2::from_shape((count, size), &self.gathered[..count * size]);
+        let matrix = ArrayViewMut2::from_shape((size, size), &mut self.matrix);
+        if let (Ok(rows), Ok(mut matrix)) = (rows, matrix) {
+            general_mat_mul(1.0, &rows.t(), &rows, 1.0, &mut matrix);
+        }
+    }
+
+    /// Adds `value` to the first `count` entries of the diagonal.
+    fn add_diagonal(&mut self, count: usize, value: f64) {
+        for j in 0..count {
+            self.matrix[j * self.size + j] += value;
+        }
+    }
+
+    /// Overwrites `v` by the solution for the right side `v`, and the matrix by its factor.
+    ///
+    /// Where rounding has left the matrix not positive definite, a direction in which it is close to
+    /// zero is held fast.
+    fn solve(&mut self, v: &mut [f64]) {
+        let (n, level) = (self.size, Level::best());
+        // To a unit diagonal; an unknown that nothing depends on stays where it is.
+        let scales: Vec<f64> = (0..n)
+            .map(|j| {
+                let diagonal = self.matrix[j * n + j];
+                if diagonal > 0.0 {
+                    1.0 / diagonal.sqrt()
+                } else {
+                    0.0
+                }
+            })
+            .collect();
+        for i in 0..n {
+            let (above, rest) = self.matrix.split_at_mut(i * n);
+            let row = &mut rest[..n];
+            for j in 0..i {
+                let scaled = row[j] * scales[i] * scales[j];
+                let other = &above[j * n..][..n];
+                row[j] = (scaled - dense_dot(level, &row[..j], &other[..j])) / other[j];
+            }
+            let pivot = 1.0 - dense_dot(level, &row[..i], &row[..i]);
+            row[i] = if pivot > PIVOT {
+                pivot.sqrt()
+            } else {
+                f64::INFINITY
+            };
+        }
+        for (v, scale) in v.iter_mut().zip(&scales) {
+            *v *= scale;
+        }
+        for i in 0..n {
+            let row = &self.matrix[i * n..][..n];
+            v[i] = (v[i] - dense_dot(level, &row[..i], &v[..i])) / row[i];
+        }
+        for i in (0..n).rev() {
+            let row = &self.matrix[i * n..][..n];
+            v[i] /= row[i];
+            let value = v[i];
+            for (v, l) in v[..i].iter_mut().zip(row) {
+                *v -= l * value;
+            }
+        }
+        for (v, scale) in v.iter_mut().zip(&scales) {
+            *v *= scale;
+        }
+    }
+}
+
+/// Pivots of the scaled matrix up to this size are noise.
+const PIVOT: f64 = 1e-14;
