@@ -41,9 +41,6 @@ use crate::run::Watch;
 /// Most columns for which the system is solved by Cholesky's method.
 const MAX_COLUMNS: usize = 1500;
 
-/// Factor on the proximal weight from one centre to the next.
-const SHRINK: f64 = 0.2;
-
 /// The proximal weight begins at the mean `q`, within these limits, and ends at this fraction of it.
 const FIRST_WEIGHT: (f64, f64) = (1e-3, 1e3);
 const LAST_WEIGHT: f64 = 1e-7;
@@ -67,9 +64,11 @@ pub(crate) struct Newton<'p, 'a, R, L> {
     system: System,
     /// What a step along the direction adds to `p`.
     change: Vec<f64>,
-    /// Half of the last decrement: what the quadratic model of `F` still promised.
-    promise: f64,
-    /// The promise below which the present subproblem counts as solved.
+    /// Half of the last decrement: what the quadratic model of `F` still excessd.
+    excess: f64,
+    /// Steps in the present subproblem.
+    steps: u32,
+    /// The excess below which the present subproblem counts as solved.
     goal: f64,
 }
 
@@ -100,6 +99,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         mu: &[f64],
         mean_q: f64,
         point: &Point,
+        target: f64,
     ) -> Self {
         let loss = problem.loss();
         let mut u = point.coef.clone();
@@ -132,8 +132,9 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             least_g: g * LAST_WEIGHT,
             system: System::new(u.len()),
             change: vec![0.0; point.dual.len()],
-            promise: f64::INFINITY,
-            goal: 0.1 * point.certificate.gap,
+            excess: f64::INFINITY,
+            steps: 0,
+            goal: 0.1 * target,
             u,
         };
         newton.slide(0.0);
@@ -147,35 +148,62 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
 
     /// Whether the present subproblem is solved, so that an evaluation is worth its cost.
     pub(crate) fn is_ready(&self) -> bool {
-        self.promise <= self.goal
+        self.excess <= self.goal
     }
 
     /// To be told what the present dual point proves, if that is not enough: asks for more.
     pub(crate) fn go_on(&mut self, gap: f64, target: f64) {
+        if std::env::var("TRACE").is_ok() {
+            eprintln!("gap {gap:.3e} target {target:.1e}");
+        }
         if self.g > 0.0 {
             self.centre.copy_from_slice(&self.a);
-            self.g = (self.g * SHRINK).max(self.least_g);
+            let shrink = match self.steps {
+                ..=5 => 0.2,
+                ..=10 => 0.5,
+                _ => 1.0,
+            };
+            self.steps = 0;
+            self.g = (self.g * shrink).max(self.least_g);
             self.slide(0.0);
-            self.goal = 0.01 * gap.max(target);
+            self.goal = self.goal.min(0.1 * target);
         } else {
-            // The gap at w(a) is |grad F|^2 / (2 lambda) and more; the promise, |grad F|^2 in the
+            // The gap at w(a) is |grad F|^2 / (2 lambda) and more; the excess, |grad F|^2 in the
             // metric of the Hessian, may be much less.
             self.goal *= (0.1 * target / gap).clamp(1e-6, 0.1);
         }
-        self.promise = f64::INFINITY;
+        self.excess = f64::INFINITY;
     }
 
     /// One step of Newton's method.
     pub(crate) fn step(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
         let gradient = self.gradient(watch)?;
+        self.excess = dot(&gradient, &gradient) / (2.0 * self.problem.lambda());
+        if std::env::var("TRACE").is_ok() {
+            let fr = (0..self.a.len())
+                .filter(|&i| {
+                    self.problem
+                        .loss()
+                        .curvature(self.a[i], self.problem.target(i))
+                        > 0.0
+                })
+                .count();
+            eprintln!(
+                "   g {:.1e} excess {:.2e} goal {:.2e} free {fr}",
+                self.g, self.excess, self.goal
+            );
+        }
+        if self.is_ready() {
+            return Ok(());
+        }
+        self.steps += 1;
         self.assemble(watch)?;
         let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
         self.system.solve(&mut direction);
         let decrement: f64 = -dot(&gradient, &direction);
-        self.promise = 0.5 * decrement;
         if !(decrement > 0.0) || !decrement.is_finite() {
             // At the minimum as far as numbers of this precision can tell.
-            self.promise = 0.0;
+            self.excess = 0.0;
             return Ok(());
         }
         let n_cols = self.problem.rows().n_cols();
@@ -188,6 +216,9 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             watch.beat()?;
         }
         let t = self.search(coef, watch)?;
+        if std::env::var("TRACE").is_ok() {
+            eprintln!("      t {t}");
+        }
         for (u, d) in self.u.iter_mut().zip(&direction) {
             *u += t * d;
         }

@@ -402,10 +402,14 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             let epochs = course::epochs_to_come(history, self.tol);
             let epochs = if epochs >= 0.0 { epochs } else { f64::INFINITY };
             let work = Newton::work(self.problem, &point.dual);
-            if epochs * course::epoch_work(self.problem) > work {
+            let epoch_work = course::epoch_work(self.problem);
+            let spent = history.last().map_or(0.0, |r| r.epoch);
+            if epochs * epoch_work > work
+                && (self.problem.loss().smoothness() > 0.0 || spent * epoch_work > 0.5 * work)
+            {
                 let (mu, mean_q) = (&self.state.frame.mu, self.state.mean_q);
-                self.newton = Some(Newton::new(self.problem, mu, mean_q, point));
-                (self.best, self.failures) = (gap, 0);
+                self.newton = Some(Newton::new(self.problem, mu, mean_q, point, target));
+                (self.best, self.failures) = (f64::INFINITY, 0);
             }
         }
         Ok(())
