@@ -41,9 +41,17 @@ use crate::run::Watch;
 /// Most columns for which the system is solved by Cholesky's method.
 const MAX_COLUMNS: usize = 1500;
 
-/// The proximal weight begins at the mean `q`, within these limits, and ends at this fraction of it.
-const FIRST_WEIGHT: (f64, f64) = (1e-3, 1e3);
+/// The proximal weight begins at a tenth of the mean `q`, within these limits, and never becomes less
+/// than this fraction of that.
+const FIRST_WEIGHT: (f64, f64) = (1e-3, 1e2);
 const LAST_WEIGHT: f64 = 1e-7;
+
+/// A step along less than this part of the direction is short: the direction was wrong, because rows
+/// that are flat at its start are not at its end.
+const SHORT: f64 = 0.25;
+
+/// Steps without progress after which there is none to come.
+const IDLE: u32 = 15;
 
 /// Newton's method for one problem, somewhere on its way.
 pub(crate) struct Newton<'p, 'a, R, L> {
@@ -64,10 +72,17 @@ pub(crate) struct Newton<'p, 'a, R, L> {
     system: System,
     /// What a step along the direction adds to `p`.
     change: Vec<f64>,
-    /// Half of the last decrement: what the quadratic model of `F` still excessd.
+    /// `|grad F|^2 / (2 lambda) = (lambda/2) |w - w(a)|^2`: how much larger the gap at `w(a)` is for
+    /// the present subproblem not being solved exactly.
     excess: f64,
+    /// After a step that a kink has cut short, how far ahead the Hessian looks, as a fraction of the
+    /// last direction.
+    look_ahead: f64,
     /// Steps in the present subproblem.
     steps: u32,
+    /// The smallest excess in the present subproblem, and the steps since it was last halved.
+    least_excess: f64,
+    idle: u32,
     /// The excess below which the present subproblem counts as solved.
     goal: f64,
 }
@@ -112,7 +127,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         let g = if smooth {
             0.0
         } else {
-            mean_q.clamp(FIRST_WEIGHT.0, FIRST_WEIGHT.1)
+            (0.1 * mean_q).clamp(FIRST_WEIGHT.0, FIRST_WEIGHT.1)
         };
         let mut newton = Self {
             problem,
@@ -134,6 +149,9 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             change: vec![0.0; point.dual.len()],
             excess: f64::INFINITY,
             steps: 0,
+            least_excess: f64::INFINITY,
+            idle: 0,
+            look_ahead: 0.0,
             goal: 0.1 * target,
             u,
         };
@@ -146,6 +164,12 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         &self.a
     }
 
+    /// The intercept of the rows as they are, not centred; 0 without one.
+    pub(crate) fn intercept(&self) -> f64 {
+        let (coef, rest) = self.u.split_at(self.problem.rows().n_cols());
+        rest.first().map_or(0.0, |b| b - dot(&self.mu, coef))
+    }
+
     /// Whether the present subproblem is solved, so that an evaluation is worth its cost.
     pub(crate) fn is_ready(&self) -> bool {
         self.excess <= self.goal
@@ -153,45 +177,37 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
 
     /// To be told what the present dual point proves, if that is not enough: asks for more.
     pub(crate) fn go_on(&mut self, gap: f64, target: f64) {
-        if std::env::var("TRACE").is_ok() {
-            eprintln!("gap {gap:.3e} target {target:.1e}");
-        }
         if self.g > 0.0 {
             self.centre.copy_from_slice(&self.a);
             let shrink = match self.steps {
-                ..=5 => 0.2,
-                ..=10 => 0.5,
-                _ => 1.0,
+                ..=6 => 0.2,
+                ..=12 => 0.35,
+                _ => 0.6,
             };
             self.steps = 0;
             self.g = (self.g * shrink).max(self.least_g);
             self.slide(0.0);
             self.goal = self.goal.min(0.1 * target);
         } else {
-            // The gap at w(a) is |grad F|^2 / (2 lambda) and more; the excess, |grad F|^2 in the
-            // metric of the Hessian, may be much less.
             self.goal *= (0.1 * target / gap).clamp(1e-6, 0.1);
         }
         self.excess = f64::INFINITY;
+        self.least_excess = f64::INFINITY;
+        self.idle = 0;
     }
 
-    /// One step of Newton's method.
+    /// One step of Newton's method, unless the present subproblem turns out to be solved.
     pub(crate) fn step(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
         let gradient = self.gradient(watch)?;
         self.excess = dot(&gradient, &gradient) / (2.0 * self.problem.lambda());
-        if std::env::var("TRACE").is_ok() {
-            let fr = (0..self.a.len())
-                .filter(|&i| {
-                    self.problem
-                        .loss()
-                        .curvature(self.a[i], self.problem.target(i))
-                        > 0.0
-                })
-                .count();
-            eprintln!(
-                "   g {:.1e} excess {:.2e} goal {:.2e} free {fr}",
-                self.g, self.excess, self.goal
-            );
+        if self.excess <= 0.5 * self.least_excess {
+            (self.least_excess, self.idle) = (self.excess, 0);
+        } else {
+            self.idle += 1;
+        }
+        if self.idle > IDLE {
+            // As good as numbers of this precision allow.
+            self.excess = 0.0;
         }
         if self.is_ready() {
             return Ok(());
@@ -202,7 +218,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         self.system.solve(&mut direction);
         let decrement: f64 = -dot(&gradient, &direction);
         if !(decrement > 0.0) || !decrement.is_finite() {
-            // At the minimum as far as numbers of this precision can tell.
+            // Likewise.
             self.excess = 0.0;
             return Ok(());
         }
@@ -216,9 +232,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             watch.beat()?;
         }
         let t = self.search(coef, watch)?;
-        if std::env::var("TRACE").is_ok() {
-            eprintln!("      t {t}");
-        }
+        self.look_ahead = if t < SHORT { 2.0 * t } else { 0.0 };
         for (u, d) in self.u.iter_mut().zip(&direction) {
             *u += t * d;
         }
@@ -279,36 +293,44 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         Ok(gradient)
     }
 
+    /// `c_i h_i / W`.
+    #[inline]
+    fn curvature(&self, i: usize) -> f64 {
+        let c = self.problem.weight(i) / self.problem.total_weight();
+        if c == 0.0 {
+            return 0.0;
+        }
+        let kappa = self
+            .problem
+            .loss()
+            .curvature(self.a[i], self.problem.target(i));
+        let d = self.look_ahead * self.change[i];
+        if kappa.is_infinite() {
+            c / self.g
+        } else if kappa > 0.0 {
+            c * kappa / (1.0 + self.g * kappa)
+        } else if d != 0.0 {
+            // Flat here, but perhaps not a bit further on: the mean over the stretch ahead.
+            c * (self.a[i] - self.value(i, self.p[i] + d)) / d
+        } else {
+            0.0
+        }
+    }
+
     /// Sets up the system with the Hessian of `F`.
     fn assemble(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
-        let Self {
-            problem,
-            mu,
-            a,
-            g,
-            system,
-            ..
-        } = self;
-        let loss = problem.loss();
-        let curvature = |i: usize| {
-            let c = problem.weight(i) / problem.total_weight();
-            let kappa = loss.curvature(a[i], problem.target(i));
-            if kappa.is_infinite() {
-                c / *g
-            } else {
-                c * kappa / (1.0 + *g * kappa)
-            }
-        };
+        let mut system = std::mem::take(&mut self.system);
+        let (problem, rows) = (self.problem, self.problem.rows());
         system.clear();
-        if outer_work(problem.rows()).1 {
-            let (mut sum, mut total) = (vec![0.0; problem.rows().n_cols()], 0.0);
+        if outer_work(rows).1 {
+            let (mut sum, mut total) = (vec![0.0; rows.n_cols()], 0.0);
             let mut entries = Vec::new();
             for block in problem.blocks() {
                 for i in block {
-                    let h = curvature(i);
+                    let h = self.curvature(i);
                     if h > 0.0 {
                         entries.clear();
-                        problem.rows().visit(i, |j, x| entries.push((j, x)));
+                        rows.visit(i, |j, x| entries.push((j, x)));
                         system.add_outer(&entries, h);
                         for &(j, x) in &entries {
                             sum[j] += h * x;
@@ -319,20 +341,20 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
                 watch.beat()?;
             }
             if problem.fit_intercept() {
-                system.centre(mu, &sum, total);
+                system.centre(&self.mu, &sum, total);
             }
         } else {
             for block in problem.blocks() {
                 for i in block {
-                    let h = curvature(i);
+                    let h = self.curvature(i);
                     if h > 0.0 {
                         let row = system.next_row();
-                        problem.rows().visit(i, |j, x| row[j] = x);
-                        for (x, m) in row.iter_mut().zip(mu.iter()) {
+                        rows.visit(i, |j, x| row[j] = x);
+                        for (x, m) in row.iter_mut().zip(&self.mu) {
                             *x -= m;
                         }
                         if problem.fit_intercept() {
-                            row[mu.len()] = 1.0;
+                            row[self.mu.len()] = 1.0;
                         }
                         system.end_row(h);
                     }
@@ -341,7 +363,8 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             }
             system.flush();
         }
-        system.add_diagonal(problem.rows().n_cols(), problem.lambda());
+        system.add_diagonal(rows.n_cols(), problem.lambda());
+        self.system = system;
         Ok(())
     }
 
@@ -405,6 +428,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 const GATHERED: usize = 128;
 
 /// A symmetric positive definite system of equations.
+#[derive(Default)]
 struct System {
     size: usize,
     /// Row by row; what is right of the diagonal does not count.

@@ -130,10 +130,12 @@ impl Solver for Sdca {
             FirstEpoch::Sgd => true,
         };
         let order = Order::new(self.sampling, self.seed, moving);
+        let accelerate =
+            self.accelerate && self.output == Output::Last && self.sampling != Sampling::Random;
         let mut run = Run {
             problem,
             state,
-            passes: Passes::new(order, self.accelerate && self.output == Output::Last),
+            passes: Passes::new(order, accelerate),
             keeper: Keeper::new(
                 self.output,
                 self.average_from,
@@ -145,7 +147,7 @@ impl Solver for Sdca {
             sgd,
             seen: 0.0,
             refresh_at: epoch,
-            finish: self.accelerate && self.output == Output::Last && Newton::suits(problem),
+            finish: accelerate && Newton::suits(problem),
             newton: None,
             tol: budget.tol,
             best: f64::INFINITY,
@@ -240,6 +242,11 @@ impl State {
     /// What is due after each pass.
     fn end_pass(&mut self) {
         self.centre += self.frame.s * self.sum.pull;
+    }
+
+    /// The intercept of the rows as they are, not centred; 0 without one.
+    fn intercept(&self) -> f64 {
+        self.centre - self.frame.mu_dot(&self.sum.v)
     }
 
     /// Changes the dual value of row `i` to `a`.
@@ -340,7 +347,7 @@ struct Run<'p, 'a, R, L> {
 }
 
 /// Failures after which Newton's method hands back.
-const PATIENCE: u32 = 4;
+const PATIENCE: u32 = 8;
 
 impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
     /// From what Newton's method has found back to steps on rows.
@@ -364,7 +371,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
 
     fn begin(&mut self, start: &Point) {
         if self.problem.fit_intercept() {
-            // From the best intercept: the multiplier need not travel there.
+            // From the best intercept: the multiplier need not travel there. See `State::intercept`.
             self.state.centre = start.intercept + self.state.frame.mu_dot(&self.state.sum.v);
         }
     }
@@ -461,9 +468,11 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
     ) -> Result<(), Error> {
         if let Some(newton) = &self.newton {
             let dual = newton.dual().iter().copied();
+            point.intercept = newton.intercept();
             return self.problem.evaluate(dual, precision, point, watch);
         }
         let Self { problem, state, .. } = self;
+        point.intercept = state.intercept();
         match self.keeper.output(step, state.dual()) {
             None => problem.evaluate(state.dual(), precision, point, watch),
             Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch),
