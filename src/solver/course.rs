@@ -252,24 +252,25 @@ fn next_epoch_to_evaluate(history: &[Record], tol: f64, cost: f64) -> f64 {
     let used = earlier.len() as f64;
     let allowed = cost / EVALUATION_SHARE * (used + 1.0 - FREE_EVALUATIONS);
     let earliest = (done + 1.0).max(allowed.ceil());
-    let expected = now.epoch + epochs_to_come(history, tol).ceil();
-    // NaN, or a gap that does not fall, leaves the earliest.
-    if expected > now.epoch {
-        expected.clamp(earliest, earliest.max(4.0 * done))
-    } else {
-        earliest
+    match epochs_to_come(history, tol) {
+        Some(to_come) if to_come.is_finite() => {
+            let expected = now.epoch + to_come.ceil();
+            expected.clamp(earliest, earliest.max(4.0 * done))
+        }
+        _ => earliest,
     }
 }
 
 /// How many more epochs it takes until the gap reaches the tolerance if it goes on falling at its
-/// latest rate. Infinite, negative or NaN if it does not fall.
-pub(crate) fn epochs_to_come(history: &[Record], tol: f64) -> f64 {
+/// latest rate: infinitely many if it does not fall. Nothing is known before the second evaluation.
+pub(crate) fn epochs_to_come(history: &[Record], tol: f64) -> Option<f64> {
     let [.., before, now] = history else {
-        return f64::NAN;
+        return None;
     };
     let (gap, target) = (now.certificate.gap, tol * now.certificate.primal);
     let rate = (gap / before.certificate.gap).ln() / (now.epoch - before.epoch);
-    (target / gap).ln() / rate
+    let epochs = (target / gap).ln() / rate;
+    Some(if epochs > 0.0 { epochs } else { f64::INFINITY })
 }
 
 /// A problem is small if an epoch takes at most so much work, see [`epoch_work`]. A cold start on it

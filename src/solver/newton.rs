@@ -53,8 +53,110 @@ const SHORT: f64 = 0.25;
 /// Steps without progress after which there is none to come.
 const IDLE: u32 = 15;
 
+/// Newton's method at work, and whether it does work.
+pub(crate) struct Finish<'p, 'a, R, L> {
+    newton: Newton<'p, 'a, R, L>,
+    /// The best dual point so far, and its gap.
+    held: (Vec<f64>, f64),
+    /// The gap of the present dual point.
+    gap: f64,
+    /// The smallest gap of Newton's method itself, and how many times in a row it has since failed to
+    /// halve it.
+    best: f64,
+    failures: u32,
+}
+
+/// Failures after which the method is given up.
+const PATIENCE: u32 = 8;
+
+impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
+    /// Whether the problem is of the kind that the method is for.
+    pub(crate) fn suits(problem: &Problem<'_, R, L>) -> bool {
+        problem.rows().n_cols() <= MAX_COLUMNS
+    }
+
+    /// Work of the whole finish from the dual point `a` on, in about nanoseconds.
+    pub(crate) fn work(problem: &Problem<'_, R, L>, a: &[f64]) -> f64 {
+        let rows = problem.rows();
+        let (n, stored) = (rows.n_rows() as f64, rows.n_stored() as f64);
+        let loss = problem.loss();
+        let free = problem
+            .counting()
+            .filter(|&i| loss.curvature(a[i], problem.target(i)) > 0.0)
+            .count() as f64;
+        let columns = rows.n_cols() as f64;
+        let iterations = if loss.smoothness() > 0.0 { 7.0 } else { 30.0 };
+        let system = free * outer_work(rows).0 + 0.05 * columns.powi(3);
+        iterations * (2.0 * stored + 25.0 * n + system)
+    }
+
+    /// Begins where `point` is. `mu` is the mean row, `mean_q` the mean of `q_i`, and `target` the gap
+    /// to be reached.
+    pub(crate) fn new(
+        problem: &'p Problem<'a, R, L>,
+        mu: &[f64],
+        mean_q: f64,
+        point: &Point,
+        target: f64,
+    ) -> Self {
+        Self {
+            newton: Newton::new(problem, mu, mean_q, point, target),
+            held: (point.dual.clone(), point.certificate.gap),
+            gap: f64::INFINITY,
+            best: f64::INFINITY,
+            failures: 0,
+        }
+    }
+
+    /// Whether an evaluation is worth its cost.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.newton.is_ready()
+    }
+
+    /// One step of Newton's method, at most.
+    pub(crate) fn step(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+        self.newton.step(watch)
+    }
+
+    /// Certifies the best dual point so far.
+    pub(crate) fn certify(
+        &mut self,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        let problem = self.newton.problem;
+        problem.search_from(self.newton.intercept(), point);
+        problem.evaluate(self.newton.a.iter().copied(), precision, point, watch)?;
+        self.gap = point.certificate.gap;
+        if self.gap < self.held.1 {
+            self.held = (point.dual.clone(), self.gap);
+            return Ok(());
+        }
+        // On its way the method may pass through worse points: they are not shown.
+        problem.evaluate(self.held.0.iter().copied(), precision, point, watch)
+    }
+
+    /// To be told that the gap is still larger than `target`. Says whether there is no hope.
+    pub(crate) fn has_failed(&mut self, target: f64) -> bool {
+        if !self.newton.is_ready() {
+            return false;
+        }
+        if self.gap <= 0.5 * self.best {
+            (self.best, self.failures) = (self.gap, 0);
+        } else {
+            self.failures += 1;
+        }
+        if self.failures >= PATIENCE || !self.gap.is_finite() {
+            return true;
+        }
+        self.newton.go_on(self.gap, target);
+        false
+    }
+}
+
 /// Newton's method for one problem, somewhere on its way.
-pub(crate) struct Newton<'p, 'a, R, L> {
+struct Newton<'p, 'a, R, L> {
     problem: &'p Problem<'a, R, L>,
     /// The mean row; empty without an intercept.
     mu: Vec<f64>,
@@ -88,28 +190,7 @@ pub(crate) struct Newton<'p, 'a, R, L> {
 }
 
 impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
-    /// Whether the problem is of the kind that this method is for.
-    pub(crate) fn suits(problem: &Problem<'_, R, L>) -> bool {
-        problem.rows().n_cols() <= MAX_COLUMNS
-    }
-
-    /// Work of the whole finish from the dual point `a` on, in about nanoseconds.
-    pub(crate) fn work(problem: &Problem<'_, R, L>, a: &[f64]) -> f64 {
-        let rows = problem.rows();
-        let (n, stored) = (rows.n_rows() as f64, rows.n_stored() as f64);
-        let loss = problem.loss();
-        let free = problem
-            .counting()
-            .filter(|&i| loss.curvature(a[i], problem.target(i)) > 0.0)
-            .count() as f64;
-        let columns = rows.n_cols() as f64;
-        let iterations = if loss.smoothness() > 0.0 { 7.0 } else { 30.0 };
-        let system = free * outer_work(rows).0 + 0.05 * columns.powi(3);
-        iterations * (2.0 * stored + 25.0 * n + system)
-    }
-
-    /// Begins where `point` is; `mean_q` is the mean of `q_i`.
-    pub(crate) fn new(
+    fn new(
         problem: &'p Problem<'a, R, L>,
         mu: &[f64],
         mean_q: f64,
@@ -159,24 +240,19 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         newton
     }
 
-    /// The dual point.
-    pub(crate) fn dual(&self) -> &[f64] {
-        &self.a
-    }
-
     /// The intercept of the rows as they are, not centred; 0 without one.
-    pub(crate) fn intercept(&self) -> f64 {
+    fn intercept(&self) -> f64 {
         let (coef, rest) = self.u.split_at(self.problem.rows().n_cols());
         rest.first().map_or(0.0, |b| b - dot(&self.mu, coef))
     }
 
     /// Whether the present subproblem is solved, so that an evaluation is worth its cost.
-    pub(crate) fn is_ready(&self) -> bool {
+    fn is_ready(&self) -> bool {
         self.excess <= self.goal
     }
 
     /// To be told what the present dual point proves, if that is not enough: asks for more.
-    pub(crate) fn go_on(&mut self, gap: f64, target: f64) {
+    fn go_on(&mut self, gap: f64, target: f64) {
         if self.g > 0.0 {
             self.centre.copy_from_slice(&self.a);
             let shrink = match self.steps {
@@ -197,7 +273,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
     }
 
     /// One step of Newton's method, unless the present subproblem turns out to be solved.
-    pub(crate) fn step(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn step(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
         let gradient = self.gradient(watch)?;
         self.excess = dot(&gradient, &gradient) / (2.0 * self.problem.lambda());
         if self.excess <= 0.5 * self.least_excess {

@@ -34,7 +34,7 @@ use crate::rows::Rows;
 use crate::run::{Budget, Fit, Monitor, Record, Watch, parameter};
 use crate::solver::course::{self, Pace, Process};
 use crate::solver::frame::{Frame, Sum};
-use crate::solver::newton::Newton;
+use crate::solver::newton::Finish;
 use crate::solver::output::{Keeper, NoTrace, Output, Sums, Trace, check_average_from};
 use crate::solver::passes::Passes;
 use crate::solver::{Solver, Start};
@@ -147,11 +147,9 @@ impl Solver for Sdca {
             sgd,
             seen: 0.0,
             refresh_at: epoch,
-            finish: accelerate && Newton::suits(problem),
-            newton: None,
+            may_finish: accelerate && budget.tol > 0.0 && Finish::suits(problem),
+            finish: None,
             tol: budget.tol,
-            best: f64::INFINITY,
-            failures: 0,
             block: rows_per_block(rows.n_rows(), rows.n_stored()) as u64,
         };
         course::run(&mut run, budget, pace, &mut watch)
@@ -334,33 +332,29 @@ struct Run<'p, 'a, R, L> {
     /// The step after which the sum of rows is due to be recomputed.
     refresh_at: u64,
     /// Whether Newton's method may take over, and its state once it has.
-    finish: bool,
-    newton: Option<Newton<'p, 'a, R, L>>,
+    may_finish: bool,
+    finish: Option<Finish<'p, 'a, R, L>>,
     /// See [`Budget::tol`].
     tol: f64,
-    /// The smallest gap that Newton's method has reached, and how many times in a row it has since
-    /// failed to halve it.
-    best: f64,
-    failures: u32,
     /// Rows between two signs of life.
     block: u64,
 }
 
-/// Failures after which Newton's method hands back.
-const PATIENCE: u32 = 8;
-
 impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
-    /// From what Newton's method has found back to steps on rows.
-    fn hand_back(&mut self, point: &Point, watch: &mut Watch<'_>) -> Result<(), Error> {
-        self.newton = None;
-        self.finish = false;
-        let dual = point.dual.iter();
-        for (row, &a) in self.state.rows.iter_mut().zip(dual) {
-            row.a = a;
-        }
-        self.state.refresh(self.problem, watch)?;
-        self.begin(point);
-        Ok(())
+    /// Whether Newton's method promises to be cheaper than going on.
+    fn should_finish(&self, point: &Point, history: &[Record]) -> bool {
+        let [.., last] = history else {
+            return false;
+        };
+        let Some(to_come) = course::epochs_to_come(history, self.tol) else {
+            return false;
+        };
+        let epoch = course::epoch_work(self.problem);
+        let work = Finish::work(self.problem, &point.dual);
+        // Where the loss is smooth the gap falls steadily from the start. Elsewhere it falls slowly at
+        // first: there, what lies behind must be as much as half of what a wrong choice may cost.
+        let is_steady = self.problem.loss().smoothness() > 0.0;
+        to_come * epoch > work && (is_steady || last.epoch * epoch > 0.5 * work)
     }
 }
 
@@ -381,7 +375,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
     }
 
     fn is_ready(&self) -> Option<bool> {
-        self.newton.as_ref().map(Newton::is_ready)
+        self.finish.as_ref().map(Finish::is_ready)
     }
 
     fn reconsider(
@@ -390,41 +384,28 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         history: &[Record],
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
-        let gap = point.certificate.gap;
         let target = self.tol * point.certificate.primal;
-        if let Some(newton) = &mut self.newton {
-            if !newton.is_ready() {
-                return Ok(());
+        if let Some(finish) = &mut self.finish {
+            if finish.has_failed(target) {
+                self.finish = None;
+                self.may_finish = false;
+                for (row, &a) in self.state.rows.iter_mut().zip(&point.dual) {
+                    row.a = a;
+                }
+                self.state.refresh(self.problem, watch)?;
+                self.begin(point);
             }
-            if gap <= 0.5 * self.best {
-                (self.best, self.failures) = (gap, 0);
-            } else {
-                self.failures += 1;
-            }
-            if self.failures >= PATIENCE {
-                return self.hand_back(point, watch);
-            }
-            newton.go_on(gap, target);
-        } else if self.finish && self.tol > 0.0 && history.len() > 1 {
-            let epochs = course::epochs_to_come(history, self.tol);
-            let epochs = if epochs >= 0.0 { epochs } else { f64::INFINITY };
-            let work = Newton::work(self.problem, &point.dual);
-            let epoch_work = course::epoch_work(self.problem);
-            let spent = history.last().map_or(0.0, |r| r.epoch);
-            if epochs * epoch_work > work
-                && (self.problem.loss().smoothness() > 0.0 || spent * epoch_work > 0.5 * work)
-            {
-                let (mu, mean_q) = (&self.state.frame.mu, self.state.mean_q);
-                self.newton = Some(Newton::new(self.problem, mu, mean_q, point, target));
-                (self.best, self.failures) = (f64::INFINITY, 0);
-            }
+        } else if self.may_finish && self.should_finish(point, history) {
+            let (mu, mean_q) = (&self.state.frame.mu, self.state.mean_q);
+            self.finish = Some(Finish::new(self.problem, mu, mean_q, point, target));
         }
         Ok(())
     }
 
     fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
-        if let Some(newton) = &mut self.newton {
-            newton.step(watch)?;
+        if let Some(finish) = &mut self.finish {
+            // Two passes over the rows.
+            finish.step(watch)?;
             return Ok(step + 2 * self.passes.len() as u64);
         }
         let Self {
@@ -466,13 +447,11 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         point: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
-        if let Some(newton) = &self.newton {
-            let dual = newton.dual().iter().copied();
-            point.intercept = newton.intercept();
-            return self.problem.evaluate(dual, precision, point, watch);
+        if let Some(finish) = &mut self.finish {
+            return finish.certify(precision, point, watch);
         }
         let Self { problem, state, .. } = self;
-        point.intercept = state.intercept();
+        problem.search_from(state.intercept(), point);
         match self.keeper.output(step, state.dual()) {
             None => problem.evaluate(state.dual(), precision, point, watch),
             Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch),
