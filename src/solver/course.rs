@@ -252,10 +252,12 @@ fn next_epoch_to_evaluate(history: &[Record], tol: f64, cost: f64) -> f64 {
     let used = earlier.len() as f64;
     let allowed = cost / EVALUATION_SHARE * (used + 1.0 - FREE_EVALUATIONS);
     let earliest = (done + 1.0).max(allowed.ceil());
+    let latest = earliest.max(4.0 * done);
     match epochs_to_come(history, tol) {
+        // All epochs are asked for.
+        _ if tol == 0.0 => latest,
         Some(to_come) if to_come.is_finite() => {
-            let expected = now.epoch + to_come.ceil();
-            expected.clamp(earliest, earliest.max(4.0 * done))
+            (now.epoch + to_come.ceil()).clamp(earliest, latest)
         }
         _ => earliest,
     }

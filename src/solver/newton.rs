@@ -66,6 +66,9 @@ pub(crate) struct Finish<'p, 'a, R, L> {
     failures: u32,
 }
 
+/// Gaps that differ by less than this part of `P` are alike.
+const ROUNDING: f64 = 1e-12;
+
 /// Failures after which the method is given up.
 const PATIENCE: u32 = 8;
 
@@ -129,7 +132,9 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
         problem.search_from(self.newton.intercept(), point);
         problem.evaluate(self.newton.a.iter().copied(), precision, point, watch)?;
         self.gap = point.certificate.gap;
-        if self.gap < self.held.1 {
+        // Of points that differ by rounding, the later one is the better.
+        let rounding = ROUNDING * point.certificate.primal.abs();
+        if self.gap < self.held.1 + rounding {
             self.held = (point.dual.clone(), self.gap);
             return Ok(());
         }
