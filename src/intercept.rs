@@ -39,16 +39,14 @@ const TERMS: usize = 4096;
 pub(crate) fn sum(
     n: usize,
     watch: &mut Watch<'_>,
-    term: impl Fn(usize) -> (f64, f64),
+    term: impl Fn(usize) -> (f64, f64) + Sync,
 ) -> Result<(f64, f64), Error> {
     let add = |sum: (f64, f64), more: (f64, f64)| (sum.0 + more.0, sum.1 + more.1);
-    let mut total = (0.0, 0.0);
-    for from in (0..n).step_by(TERMS) {
-        let block = from..n.min(from + TERMS);
-        total = add(total, block.map(&term).fold((0.0, 0.0), add));
-        watch.beat()?;
-    }
-    Ok(total)
+    let blocks = watch.map(n.div_ceil(TERMS), |k| {
+        let block = k * TERMS..n.min((k + 1) * TERMS);
+        block.map(&term).fold((0.0, 0.0), add)
+    })?;
+    Ok(blocks.into_iter().fold((0.0, 0.0), add))
 }
 
 /// [`minimise`] for a sum of `n` convex functions of `b`, `term(i, b)` being the value and a
@@ -58,7 +56,7 @@ pub(crate) fn minimise_sum(
     start: f64,
     precision: f64,
     watch: &mut Watch<'_>,
-    term: impl Fn(usize, f64) -> (f64, f64),
+    term: impl Fn(usize, f64) -> (f64, f64) + Sync,
 ) -> Result<Minimum, Error> {
     let mut alive = Ok(());
     let minimum = minimise(start, precision, |b| {

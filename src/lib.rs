@@ -55,6 +55,7 @@
 
 #![deny(unsafe_code)]
 
+mod crew;
 pub mod error;
 pub mod intercept;
 #[allow(unsafe_code)]

@@ -203,11 +203,27 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     /// All rows in blocks of similar work. Sums over rows are taken block by block: that keeps their
     /// rounding error small and lets a pass be interrupted.
     pub fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<R, L> {
-        let n_rows = self.rows.n_rows();
-        let size = rows_per_block(n_rows, self.rows.n_stored());
+        let (n_rows, size) = (self.rows.n_rows(), self.block_size());
         (0..n_rows)
             .step_by(size)
             .map(move |from| from..n_rows.min(from + size))
+    }
+
+    /// Rows in a block, see [`Self::blocks`].
+    pub(crate) fn block_size(&self) -> usize {
+        rows_per_block(self.rows.n_rows(), self.rows.n_stored())
+    }
+
+    /// `work` for each block, shared by the threads of the run.
+    pub(crate) fn by_blocks<T: Send>(
+        &self,
+        watch: &mut Watch<'_>,
+        work: impl Fn(Range<usize>) -> T + Sync,
+    ) -> Result<Vec<T>, Error> {
+        let (n_rows, size) = (self.rows.n_rows(), self.block_size());
+        watch.map(n_rows.div_ceil(size), |k| {
+            work(k * size..n_rows.min((k + 1) * size))
+        })
     }
 
     /// `P(w, b)`.
@@ -217,17 +233,15 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         intercept: f64,
         watch: &mut Watch<'_>,
     ) -> Result<f64, Error> {
-        let mut sum = 0.0;
-        for block in self.blocks() {
-            sum += block
+        let losses = self.by_blocks(watch, |block| {
+            block
                 .map(|i| {
                     let p = self.rows.dot(i, coef) + intercept;
                     weigh(self.weight(i), self.loss.value(p, self.targets[i]))
                 })
-                .sum::<f64>();
-            watch.beat()?;
-        }
-        Ok(sum / self.total_weight + self.penalty(coef))
+                .sum::<f64>()
+        })?;
+        Ok(losses.iter().sum::<f64>() / self.total_weight + self.penalty(coef))
     }
 
     /// `w = w(a)`, written over `coef`.
@@ -239,16 +253,45 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     ) -> Result<(), Error> {
         coef.clear();
         coef.resize(self.rows.n_cols(), 0.0);
-        for block in self.blocks() {
+        self.add_rows(|i| self.rate(i) * dual[i], coef, watch)
+    }
+
+    /// `sum += sum_i share(i) x_i`.
+    pub(crate) fn add_rows(
+        &self,
+        share: impl Fn(usize) -> f64 + Sync,
+        sum: &mut [f64],
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        let add = |block: Range<usize>, sum: &mut [f64]| {
             for i in block {
-                let share = self.rate(i) * dual[i];
+                let share = share(i);
                 if share != 0.0 {
-                    self.rows.axpy(i, share, coef);
+                    self.rows.axpy(i, share, sum);
                 }
             }
-            watch.beat()?;
+        };
+        let size = self.block_size();
+        let entries = size * self.rows.n_stored() / self.rows.n_rows();
+        if entries < ENTRIES_PER_COLUMN * sum.len() {
+            for block in self.blocks() {
+                add(block, sum);
+                watch.beat()?;
+            }
+            return Ok(());
         }
-        Ok(())
+        // A sum of its own for each block, where that is little beside the work.
+        let n_rows = self.rows.n_rows();
+        let part = |k: usize| {
+            let mut part = vec![0.0; self.rows.n_cols()];
+            add(k * size..n_rows.min((k + 1) * size), &mut part);
+            part
+        };
+        watch.fold(n_rows.div_ceil(size), part, |part| {
+            for (sum, part) in sum.iter_mut().zip(part) {
+                *sum += part;
+            }
+        })
     }
 
     /// The term of row `i` in the gap, never negative but for rounding:
@@ -405,43 +448,42 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         predictions.clear();
         predictions.resize(self.rows.n_rows(), 0.0);
         if coef.iter().any(|&w| w != 0.0) {
-            for block in self.blocks() {
-                for i in block {
-                    predictions[i] = self.rows.dot(i, coef);
-                }
-                watch.beat()?;
-            }
+            watch.change(predictions, self.block_size(), |i, _| {
+                self.rows.dot(i, coef)
+            })?;
         }
         *b = if self.fit_intercept {
             self.best_intercept(predictions, *b, precision, watch)?
         } else {
             0.0
         };
-        let mut losses = 0.0;
-        for block in self.blocks() {
-            losses += block
+        let (predictions, b) = (&*predictions, *b);
+        let losses = self.by_blocks(watch, |block| {
+            block
                 .map(|i| {
-                    let value = self.loss.value(predictions[i] + *b, self.targets[i]);
+                    let value = self.loss.value(predictions[i] + b, self.targets[i]);
                     weigh(self.weight(i), value)
                 })
-                .sum::<f64>();
-            watch.beat()?;
-        }
-        Ok(losses / self.total_weight + self.penalty(coef))
+                .sum::<f64>()
+        })?;
+        Ok(losses.iter().sum::<f64>() / self.total_weight + self.penalty(coef))
     }
 
     /// `D(a)` for `coef = w(a)`, and the number of dual values other than zero.
     fn dual(&self, a: &[f64], coef: &[f64], watch: &mut Watch<'_>) -> Result<(f64, usize), Error> {
-        let (mut conjugates, mut support) = (0.0, 0);
-        for block in self.blocks() {
-            let mut block_conjugates = 0.0;
+        let blocks = self.by_blocks(watch, |block| {
+            let (mut conjugates, mut support) = (0.0, 0);
             for i in block {
                 let c = self.weight(i);
-                block_conjugates += weigh(c, self.loss.conjugate(a[i], self.targets[i]));
+                conjugates += weigh(c, self.loss.conjugate(a[i], self.targets[i]));
                 support += usize::from(c > 0.0 && a[i] != 0.0);
             }
-            conjugates += block_conjugates;
-            watch.beat()?;
+            (conjugates, support)
+        })?;
+        let (mut conjugates, mut support) = (0.0, 0);
+        for block in blocks {
+            conjugates += block.0;
+            support += block.1;
         }
         Ok((
             -conjugates / self.total_weight - self.penalty(coef),
@@ -488,6 +530,9 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         0.5 * self.lambda * coef.iter().map(|w| w * w).sum::<f64>()
     }
 }
+
+/// A block sums rows into a vector of its own if it has so many times as many entries.
+const ENTRIES_PER_COLUMN: usize = 8;
 
 /// `c v`, where an infinite `v` of an absent row counts for nothing.
 #[inline]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use cpu_time::{ProcessTime, ThreadTime};
 
+use crate::crew::Crew;
 use crate::error::Error;
 
 /// How close a run shall come to the optimum, and what it may cost.
@@ -180,7 +181,11 @@ pub struct Watch<'m> {
     cpu_started: Duration,
     cpu_evaluating: Duration,
     deadline: Option<Instant>,
+    crew: Crew,
 }
+
+/// Parts of a pass between two signs of life.
+const PARTS: usize = 16;
 
 /// Whose processor time is counted.
 #[derive(Debug, Clone, Copy)]
@@ -214,7 +219,73 @@ impl<'m> Watch<'m> {
             cpu_evaluating: Duration::ZERO,
             // A time limit beyond what the clock can count is no limit.
             deadline: max_time.and_then(|limit| started.checked_add(limit)),
+            crew: Crew::default(),
         }
+    }
+
+    /// Lets up to `n_threads` threads share the passes over `n_stored` entries, if that pays.
+    pub(crate) fn engage(&mut self, n_threads: usize, n_stored: usize) -> Result<(), Error> {
+        self.crew = Crew::new(n_threads, n_stored)?;
+        if self.crew.is_shared() {
+            self.count_all_threads();
+        }
+        Ok(())
+    }
+
+    /// `take(work(part))` for the parts `0..count` of a pass in their order, with signs of life in
+    /// between. The threads share the work.
+    pub(crate) fn fold<T: Send>(
+        &mut self,
+        count: usize,
+        work: impl Fn(usize) -> T + Sync,
+        mut take: impl FnMut(T),
+    ) -> Result<(), Error> {
+        for from in (0..count).step_by(PARTS) {
+            let parts = self.crew.map(from..count.min(from + PARTS), &work);
+            parts.into_iter().for_each(&mut take);
+            self.beat()?;
+        }
+        Ok(())
+    }
+
+    /// The results of `work(part)` for the parts `0..count` of a pass, see [`Self::fold`].
+    pub(crate) fn map<T: Send>(
+        &mut self,
+        count: usize,
+        work: impl Fn(usize) -> T + Sync,
+    ) -> Result<Vec<T>, Error> {
+        let mut all = Vec::with_capacity(count);
+        self.fold(count, work, |result| all.push(result))?;
+        Ok(all)
+    }
+
+    /// `items[i] = work(i, items[i])` for all items in parts of `size`, with signs of life in between.
+    pub(crate) fn change(
+        &mut self,
+        items: &mut [f64],
+        size: usize,
+        work: impl Fn(usize, f64) -> f64 + Sync,
+    ) -> Result<(), Error> {
+        for (stretch, items) in items.chunks_mut(PARTS * size).enumerate() {
+            self.crew.change(items, size, |number, items| {
+                let from = (stretch * PARTS + number) * size;
+                for (k, item) in items.iter_mut().enumerate() {
+                    *item = work(from + k, *item);
+                }
+            });
+            self.beat()?;
+        }
+        Ok(())
+    }
+
+    /// `work(number, items)` for parts of `size` items, without signs of life.
+    pub(crate) fn share<T: Send>(
+        &self,
+        items: &mut [T],
+        size: usize,
+        work: impl Fn(usize, &mut [T]) + Sync,
+    ) {
+        self.crew.change(items, size, work);
     }
 
     /// A sign of life, to be given after each block of rows.

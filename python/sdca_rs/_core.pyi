@@ -61,6 +61,7 @@ class Solver:
         first_epoch: str,
         accelerate: bool,
         seed: int,
+        n_threads: int,
     ) -> Solver: ...
     @staticmethod
     def asdca(

@@ -212,4 +212,5 @@ class Sdca(CertifiedLinearModel):
             average_from=fraction("average_from", self.average_from),
             accelerate=as_flag("accelerate", self.accelerate),
             seed=seed,
+            n_threads=n_threads,
         )

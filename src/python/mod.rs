@@ -208,7 +208,9 @@ enum Settings {
 #[pymethods]
 impl PySolver {
     #[staticmethod]
-    #[pyo3(signature = (*, sampling, output, average_from, first_epoch, accelerate, seed))]
+    #[pyo3(signature = (
+        *, sampling, output, average_from, first_epoch, accelerate, seed, n_threads
+    ))]
     fn sdca(
         sampling: &str,
         output: &str,
@@ -216,6 +218,7 @@ impl PySolver {
         first_epoch: &str,
         accelerate: bool,
         seed: u64,
+        n_threads: usize,
     ) -> PyResult<Self> {
         Ok(Self(Settings::Sdca(Sdca {
             sampling: Sampling::named(sampling)?,
@@ -224,6 +227,7 @@ impl PySolver {
             first_epoch: FirstEpoch::named(first_epoch)?,
             accelerate,
             seed,
+            n_threads,
         })))
     }
 

@@ -29,7 +29,7 @@
 //! With an intercept, rows are centred at their mean `mu`: `p_i = (x_i - mu).w + b'`.
 
 use ndarray::linalg::general_mat_mul;
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{ArrayView2, ArrayViewMut2, s};
 
 use crate::error::Error;
 use crate::kernel::{Level, dense_dot};
@@ -101,14 +101,15 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
         mean_q: f64,
         point: &Point,
         target: f64,
-    ) -> Self {
-        Self {
-            newton: Newton::new(problem, mu, mean_q, point, target),
+        watch: &mut Watch<'_>,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            newton: Newton::new(problem, mu, mean_q, point, target, watch)?,
             held: (point.dual.clone(), point.certificate.gap),
             gap: f64::INFINITY,
             best: f64::INFINITY,
             failures: 0,
-        }
+        })
     }
 
     /// Whether an evaluation is worth its cost.
@@ -143,9 +144,9 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
     }
 
     /// To be told that the gap is still larger than `target`. Says whether there is no hope.
-    pub(crate) fn has_failed(&mut self, target: f64) -> bool {
+    pub(crate) fn has_failed(&mut self, target: f64, watch: &mut Watch<'_>) -> Result<bool, Error> {
         if !self.newton.is_ready() {
-            return false;
+            return Ok(false);
         }
         if self.gap <= 0.5 * self.best {
             (self.best, self.failures) = (self.gap, 0);
@@ -153,10 +154,10 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
             self.failures += 1;
         }
         if self.failures >= PATIENCE || !self.gap.is_finite() {
-            return true;
+            return Ok(true);
         }
-        self.newton.go_on(self.gap, target);
-        false
+        self.newton.go_on(self.gap, target, watch)?;
+        Ok(false)
     }
 }
 
@@ -201,7 +202,8 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         mean_q: f64,
         point: &Point,
         target: f64,
-    ) -> Self {
+        watch: &mut Watch<'_>,
+    ) -> Result<Self, Error> {
         let loss = problem.loss();
         let mut u = point.coef.clone();
         let mut mean = Vec::new();
@@ -241,8 +243,8 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             goal: 0.1 * target,
             u,
         };
-        newton.slide(0.0);
-        newton
+        newton.slide(0.0, watch)?;
+        Ok(newton)
     }
 
     /// The intercept of the rows as they are, not centred; 0 without one.
@@ -257,7 +259,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
     }
 
     /// To be told what the present dual point proves, if that is not enough: asks for more.
-    fn go_on(&mut self, gap: f64, target: f64) {
+    fn go_on(&mut self, gap: f64, target: f64, watch: &mut Watch<'_>) -> Result<(), Error> {
         if self.g > 0.0 {
             self.centre.copy_from_slice(&self.a);
             let shrink = match self.steps {
@@ -267,7 +269,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             };
             self.steps = 0;
             self.g = (self.g * shrink).max(self.least_g);
-            self.slide(0.0);
+            self.slide(0.0, watch)?;
             self.goal = self.goal.min(0.1 * target);
         } else {
             self.goal *= (0.1 * target / gap).clamp(1e-6, 0.1);
@@ -275,6 +277,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         self.excess = f64::INFINITY;
         self.least_excess = f64::INFINITY;
         self.idle = 0;
+        Ok(())
     }
 
     /// One step of Newton's method, unless the present subproblem turns out to be solved.
@@ -306,66 +309,58 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         let n_cols = self.problem.rows().n_cols();
         let (coef, rest) = direction.split_at(n_cols);
         let shift = rest.first().map_or(0.0, |b| b - dot(&self.mu, coef));
-        for block in self.problem.blocks() {
-            for i in block {
-                self.change[i] = self.problem.rows().dot(i, coef) + shift;
-            }
-            watch.beat()?;
-        }
+        let rows = self.problem.rows();
+        watch.change(&mut self.change, self.problem.block_size(), |i, _| {
+            rows.dot(i, coef) + shift
+        })?;
         let t = self.search(coef, watch)?;
         self.look_ahead = if t < SHORT { 2.0 * t } else { 0.0 };
         for (u, d) in self.u.iter_mut().zip(&direction) {
             *u += t * d;
         }
-        self.slide(t);
-        Ok(())
+        self.slide(t, watch)
     }
 
-    /// The dual value of row `i` for the prediction `p`.
+    /// The dual value of row `i` for the prediction `p`, searched for from `near` on.
     #[inline]
-    fn value(&self, i: usize, p: f64) -> f64 {
+    fn value(&self, i: usize, p: f64, near: f64) -> f64 {
         let y = self.problem.target(i);
         let loss = self.problem.loss();
         if self.problem.weight(i) == 0.0 {
             0.0
         } else if self.g > 0.0 {
             let k = self.centre[i];
-            loss.step(p - self.g * k, self.g, self.a[i], y)
+            loss.step(p - self.g * k, self.g, near, y)
         } else {
             -loss.slope(p, y)
         }
     }
 
     /// Moves `p` by `t` times the change, and `a` with it.
-    fn slide(&mut self, t: f64) {
-        for i in 0..self.p.len() {
-            self.p[i] += t * self.change[i];
-            self.a[i] = self.value(i, self.p[i]);
-        }
+    fn slide(&mut self, t: f64, watch: &mut Watch<'_>) -> Result<(), Error> {
+        let (size, change) = (self.problem.block_size(), &self.change);
+        watch.change(&mut self.p, size, |i, p| p + t * change[i])?;
+        let mut a = std::mem::take(&mut self.a);
+        watch.change(&mut a, size, |i, a| self.value(i, self.p[i], a))?;
+        self.a = a;
+        Ok(())
     }
 
     /// The gradient of `F`.
     fn gradient(&self, watch: &mut Watch<'_>) -> Result<Vec<f64>, Error> {
         let problem = self.problem;
         let n_cols = problem.rows().n_cols();
+        let share = |i: usize| problem.weight(i) * self.a[i] / problem.total_weight();
         let mut sum = vec![0.0; n_cols];
-        let mut pull = 0.0;
-        for block in problem.blocks() {
-            for i in block {
-                let share = problem.weight(i) * self.a[i] / problem.total_weight();
-                if share != 0.0 {
-                    problem.rows().axpy(i, share, &mut sum);
-                    pull += share;
-                }
-            }
-            watch.beat()?;
-        }
+        problem.add_rows(share, &mut sum, watch)?;
         let mut gradient: Vec<f64> = sum
             .iter()
             .zip(&self.u)
             .map(|(sum, w)| problem.lambda() * w - sum)
             .collect();
         if problem.fit_intercept() {
+            let pulls = problem.by_blocks(watch, |block| block.map(share).sum::<f64>())?;
+            let pull: f64 = pulls.iter().sum();
             for (g, m) in gradient.iter_mut().zip(&self.mu) {
                 *g += pull * m;
             }
@@ -392,7 +387,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             c * kappa / (1.0 + self.g * kappa)
         } else if d != 0.0 {
             // Flat here, but perhaps not a bit further on: the mean over the stretch ahead.
-            c * (self.a[i] - self.value(i, self.p[i] + d)) / d
+            c * (self.a[i] - self.value(i, self.p[i] + d, self.a[i])) / d
         } else {
             0.0
         }
@@ -400,30 +395,11 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
 
     /// Sets up the system with the Hessian of `F`.
     fn assemble(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
-        let mut system = std::mem::take(&mut self.system);
         let (problem, rows) = (self.problem, self.problem.rows());
+        let mut system = std::mem::take(&mut self.system);
         system.clear();
         if outer_work(rows).1 {
-            let (mut sum, mut total) = (vec![0.0; rows.n_cols()], 0.0);
-            let mut entries = Vec::new();
-            for block in problem.blocks() {
-                for i in block {
-                    let h = self.curvature(i);
-                    if h > 0.0 {
-                        entries.clear();
-                        rows.visit(i, |j, x| entries.push((j, x)));
-                        system.add_outer(&entries, h);
-                        for &(j, x) in &entries {
-                            sum[j] += h * x;
-                        }
-                        total += h;
-                    }
-                }
-                watch.beat()?;
-            }
-            if problem.fit_intercept() {
-                system.centre(&self.mu, &sum, total);
-            }
+            self.add_by_entries(&mut system, watch)?;
         } else {
             for block in problem.blocks() {
                 for i in block {
@@ -437,15 +413,55 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
                         if problem.fit_intercept() {
                             row[self.mu.len()] = 1.0;
                         }
-                        system.end_row(h);
+                        system.end_row(h, watch);
                     }
                 }
                 watch.beat()?;
             }
-            system.flush();
+            system.flush(watch);
         }
         system.add_diagonal(rows.n_cols(), problem.lambda());
         self.system = system;
+        Ok(())
+    }
+
+    /// Adds the rows to the system entry by entry.
+    fn add_by_entries(&self, system: &mut System, watch: &mut Watch<'_>) -> Result<(), Error> {
+        let (problem, rows) = (self.problem, self.problem.rows());
+        let n_blocks = rows.n_rows().div_ceil(problem.block_size());
+        // Each part needs a matrix of its own.
+        let work = rows.n_stored() as f64 * rows.n_stored() as f64 / rows.n_rows() as f64;
+        let room = work / (system.matrix.len() as f64 * ENTRIES_PER_CELL);
+        let n_parts = (room as usize).clamp(1, MAX_PARTS).min(n_blocks);
+        let parts = watch.map(n_parts, |part| {
+            let mut system = System::new(system.size);
+            let (mut sum, mut total) = (vec![0.0; rows.n_cols()], 0.0);
+            let mut entries = Vec::new();
+            for block in problem.blocks().skip(part).step_by(n_parts) {
+                for i in block {
+                    let h = self.curvature(i);
+                    if h > 0.0 {
+                        entries.clear();
+                        rows.visit(i, |j, x| entries.push((j, x)));
+                        system.add_outer(&entries, h);
+                        for &(j, x) in &entries {
+                            sum[j] += h * x;
+                        }
+                        total += h;
+                    }
+                }
+            }
+            (system, sum, total)
+        })?;
+        let (mut sum, mut total) = (vec![0.0; rows.n_cols()], 0.0);
+        for part in parts {
+            add(&mut system.matrix, &part.0.matrix);
+            add(&mut sum, &part.1);
+            total += part.2;
+        }
+        if problem.fit_intercept() {
+            system.centre(&self.mu, &sum, total);
+        }
         Ok(())
     }
 
@@ -456,16 +472,15 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         let problem = self.problem;
         let (along, length) = (dot(&self.u, coef), dot(coef, coef));
         let mut derivative = |t: f64| -> Result<f64, Error> {
-            let mut sum = 0.0;
-            for block in problem.blocks() {
-                for i in block {
-                    let d = self.change[i];
-                    if d != 0.0 {
-                        sum += problem.weight(i) * self.value(i, self.p[i] + t * d) * d;
-                    }
-                }
-                watch.beat()?;
-            }
+            let sums = problem.by_blocks(watch, |block| {
+                block
+                    .map(|i| {
+                        let (d, near) = (self.change[i], self.a[i]);
+                        problem.weight(i) * self.value(i, self.p[i] + t * d, near) * d
+                    })
+                    .sum::<f64>()
+            })?;
+            let sum: f64 = sums.iter().sum();
             Ok(problem.lambda() * (along + t * length) - sum / problem.total_weight())
         };
         let room = REST * derivative(0.0)?.abs();
@@ -505,8 +520,21 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Rows gathered before they are multiplied.
-const GATHERED: usize = 128;
+/// `sum += part`.
+fn add(sum: &mut [f64], part: &[f64]) {
+    for (sum, part) in sum.iter_mut().zip(part) {
+        *sum += part;
+    }
+}
+
+/// Matrices that are filled side by side, at most, and the products of entries that each must be
+/// worth for every cell of it.
+const MAX_PARTS: usize = 8;
+const ENTRIES_PER_CELL: f64 = 8.0;
+
+/// Rows gathered before they are multiplied, and rows of the matrix that a thread works on at a time.
+const GATHERED: usize = 512;
+const STRIPE: usize = 64;
 
 /// A symmetric positive definite system of equations.
 #[derive(Default)]
@@ -569,29 +597,35 @@ impl System {
     }
 
     /// Adds `h x x'` for the row that has been filled.
-    fn end_row(&mut self, h: f64) {
+    fn end_row(&mut self, h: f64, watch: &Watch<'_>) {
         let root = h.sqrt();
         for x in &mut self.gathered[self.count * self.size..][..self.size] {
             *x *= root;
         }
         self.count += 1;
         if self.count == GATHERED {
-            self.flush();
+            self.flush(watch);
         }
     }
 
-    /// Adds the rows that have been gathered.
-    fn flush(&mut self) {
+    /// Adds the rows that have been gathered, stripe by stripe up to the diagonal.
+    fn flush(&mut self, watch: &Watch<'_>) {
         let (count, size) = (self.count, self.size);
-        if count == 0 {
-            return;
-        }
         self.count = 0;
         let rows = ArrayView2::from_shape((count, size), &self.gathered[..count * size]);
-        let matrix = ArrayViewMut2::from_shape((size, size), &mut self.matrix);
-        if let (Ok(rows), Ok(mut matrix)) = (rows, matrix) {
-            general_mat_mul(1.0, &rows.t(), &rows, 1.0, &mut matrix);
-        }
+        let Ok(rows) = rows else {
+            return;
+        };
+        watch.share(&mut self.matrix, STRIPE * size, |number, stripe| {
+            let from = number * STRIPE;
+            let to = from + stripe.len() / size;
+            let stripe = ArrayViewMut2::from_shape((to - from, size), stripe);
+            if let Ok(mut stripe) = stripe {
+                let mut stripe = stripe.slice_mut(s![.., ..to]);
+                let (left, right) = (rows.slice(s![.., from..to]), rows.slice(s![.., ..to]));
+                general_mat_mul(1.0, &left.t(), &right, 1.0, &mut stripe);
+            }
+        });
     }
 
     /// Adds `value` to the first `count` entries of the diagonal.

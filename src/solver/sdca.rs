@@ -84,6 +84,9 @@ pub struct Sdca {
     pub accelerate: bool,
     /// Seed of everything random.
     pub seed: u64,
+    /// Up to so many threads share the passes over all rows: evaluations, and those of Newton's
+    /// method. The result does not depend on it.
+    pub n_threads: usize,
 }
 
 impl Default for Sdca {
@@ -95,6 +98,7 @@ impl Default for Sdca {
             first_epoch: FirstEpoch::default(),
             accelerate: true,
             seed: 0,
+            n_threads: 1,
         }
     }
 }
@@ -115,6 +119,7 @@ impl Solver for Sdca {
         budget.check()?;
         check_average_from(self.average_from)?;
         let mut watch = Watch::new(budget.max_time, monitor);
+        watch.engage(self.n_threads, problem.rows().n_stored())?;
         let (state, moving) = State::new(problem, start, &mut watch)?;
         let rows = problem.rows();
         let epoch = moving.len() as u64;
@@ -386,7 +391,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
     ) -> Result<(), Error> {
         let target = self.tol * point.certificate.primal;
         if let Some(finish) = &mut self.finish {
-            if finish.has_failed(target) {
+            if finish.has_failed(target, watch)? {
                 self.finish = None;
                 self.may_finish = false;
                 for (row, &a) in self.state.rows.iter_mut().zip(&point.dual) {
@@ -397,7 +402,8 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             }
         } else if self.may_finish && self.should_finish(point, history) {
             let (mu, mean_q) = (&self.state.frame.mu, self.state.mean_q);
-            self.finish = Some(Finish::new(self.problem, mu, mean_q, point, target));
+            let finish = Finish::new(self.problem, mu, mean_q, point, target, watch)?;
+            self.finish = Some(finish);
         }
         Ok(())
     }
