@@ -7,7 +7,8 @@ A support vector machine can be trained
   at once and clips them to their box (:class:`sdca_rs.DualGradient`);
 * on the dual, by coordinate ascent, which solves for one dual value at a time
   (``Sdca(sampling="cyclic")``: row after row, in the order of the data; beside it
-  ``sampling="permutation"``, a new random order in each epoch).
+  ``sampling="permutation"``, a new random order in each epoch; both as published, that
+  is with ``accelerate=False``).
 
 An epoch of each costs one pass over the rows. Weak duality says ``D(a) <= P(w)`` for
 whatever ``a`` and ``w``. So no two roads can end further apart than their gaps, and the
@@ -78,8 +79,8 @@ def main():
     roads = {
         "Subgradient": Subgradient(tol=1e-4, **study),
         "DualGradient": DualGradient(tol=TOL, **study),
-        CYCLIC: Sdca(tol=TOL, sampling="cyclic", **study),
-        "Sdca, permutation": Sdca(tol=TOL, random_state=0, **study),
+        CYCLIC: Sdca(tol=TOL, sampling="cyclic", accelerate=False, **study),
+        "Sdca, permutation": Sdca(tol=TOL, accelerate=False, random_state=0, **study),
     }
     histories = {name: walk(road, X, y, X_test, y_test) for name, road in roads.items()}
     exact = Sdca(**{**study, "max_iter": 100_000}, tol=1e-9, random_state=1).fit(X, y)

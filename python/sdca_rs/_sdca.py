@@ -46,7 +46,8 @@ class Sdca(CertifiedLinearModel):
         milliseconds, which usually makes it exact to rounding, unless
         ``record_every`` or ``output`` or a warm start is asked for.
     max_iter : int, default=1000
-        Stop after this many epochs, each of as many steps as there are rows.
+        Stop after this many epochs, each of as many visits as there are rows. An
+        iteration of Newton's method (see ``accelerate``) counts as two epochs.
     max_time : float, default=None
         Stop after this many seconds; several classes share them. The only parameter
         that can make results differ between runs.
@@ -71,15 +72,18 @@ class Sdca(CertifiedLinearModel):
         the mean of ``|x_i|^2`` (of the centred rows, if there is an intercept) is at
         most 0.1.
     accelerate : bool, default=True
-        Whether rows whose dual values have come to rest are visited less often, which
-        makes most fits several times shorter and does not touch the certificate. False
+        Whether rows whose dual values have come to rest are visited less often and,
+        with at most 1500 columns, a second-order method takes over where the gap falls
+        too slowly (if ``tol > 0``). That makes many fits several times shorter, does
+        not mind columns of different sizes, and does not touch the certificate. False
         follows the published algorithm exactly, as do ``sampling="random"`` and any
         ``output`` but "last".
     record_every : float, default=None
         Evaluate the gap after every multiple of this many epochs, which may be a
         fraction such as 0.01, for studies of convergence. None lets the solver choose,
         so that evaluations take about a tenth of a long run. It does not change the
-        steps, only where the run may stop.
+        steps, only where the run may stop and where the second-order method of
+        ``accelerate`` may take over.
     n_jobs : int, default=None
         Number of classes fitted at the same time; None is 1, -1 is one for each
         processor. The result does not depend on it.
@@ -107,7 +111,7 @@ class Sdca(CertifiedLinearModel):
     duality_gap_ : float or ndarray
         ``objective_ - dual_objective_``.
     n_iter_ : int
-        Epochs done, of the class that took most.
+        Epochs done, of the class that took most; see ``max_iter``.
     stop_reason_ : str or ndarray
         "converged" (also for a perfect fit, whose objective and gap are 0 up to
         rounding), "max_iter", "max_time" or "callback".
