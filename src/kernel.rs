@@ -192,7 +192,7 @@ impl<'a, T: Element> Loan<'a, T> {
         (0..self.len).map(move |k| unsafe { self.get_unchecked(k) })
     }
 
-    /// Asks for the memory of the elements `from..to`, up to [`PREFETCH`] cache lines of it, to be
+    /// Asks for the memory of the elements `from..to`, up to `PREFETCH` cache lines of it, to be
     /// fetched. Only a hint: indices out of range do no harm.
     #[inline]
     pub fn prefetch(self, from: usize, to: usize) {

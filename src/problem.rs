@@ -347,13 +347,6 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         Ok(())
     }
 
-    /// Lets the next evaluation search for the best intercept from `intercept` on, if that is a number.
-    pub(crate) fn search_from(&self, intercept: f64, point: &mut Point) {
-        if intercept.is_finite() {
-            point.intercept = intercept;
-        }
-    }
-
     /// What a model and a dual point prove that do not belong together, computed from scratch.
     ///
     /// As [`Self::evaluate`], but for the coefficients, which are given; the intercept is the best
@@ -560,6 +553,15 @@ pub struct Point {
     pub predictions: Vec<f64>,
     /// What `w`, `b` and `a` prove.
     pub certificate: Certificate,
+}
+
+impl Point {
+    /// Lets the next evaluation search for the best intercept from `intercept` on, if that is a number.
+    pub(crate) fn search_from(&mut self, intercept: f64) {
+        if intercept.is_finite() {
+            self.intercept = intercept;
+        }
+    }
 }
 
 impl Default for Point {

@@ -49,10 +49,9 @@ impl Level {
         static BEST: OnceLock<Level> = OnceLock::new();
         *BEST.get_or_init(|| {
             let mut levels = Self::available();
-            if let Ok(name) = std::env::var("SDCA_RS_SIMD") {
-                if let Some(limit) = NAMES.iter().position(|known| *known == name) {
-                    levels.retain(|level| level.rank() <= limit);
-                }
+            let name = std::env::var("SDCA_RS_SIMD").unwrap_or_default();
+            if let Some(limit) = NAMES.iter().position(|known| *known == name) {
+                levels.retain(|level| level.rank() <= limit);
             }
             levels.pop().unwrap_or(Self::PORTABLE)
         })

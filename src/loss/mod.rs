@@ -1,7 +1,7 @@
 //! Loss functions: the trait, the registry, and one short file per loss.
 //!
 //! With `p` the prediction of a row and `y` its target, a loss `phi(p; y)` is convex in `p`, and it
-//! enters every solver through five scalar functions ([`Loss`]). The most important is
+//! enters every solver through a few scalar functions ([`Loss`]). The most important is
 //! [`Loss::step`], the exact maximiser of the dual along one coordinate. Nothing in a loss knows of
 //! rows, weights or solvers.
 //!

@@ -78,14 +78,14 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
         problem.rows().n_cols() <= MAX_COLUMNS
     }
 
-    /// Work of the whole finish from the dual point `a` on, in about nanoseconds.
-    pub(crate) fn work(problem: &Problem<'_, R, L>, a: &[f64]) -> f64 {
+    /// Work of the whole finish from the dual point `a(i)` on, in about nanoseconds.
+    pub(crate) fn work(problem: &Problem<'_, R, L>, a: impl Fn(usize) -> f64) -> f64 {
         let rows = problem.rows();
         let (n, stored) = (rows.n_rows() as f64, rows.n_stored() as f64);
         let loss = problem.loss();
         let free = problem
             .counting()
-            .filter(|&i| loss.curvature(a[i], problem.target(i)) > 0.0)
+            .filter(|&i| loss.curvature(a(i), problem.target(i)) > 0.0)
             .count() as f64;
         let columns = rows.n_cols() as f64;
         let iterations = if loss.smoothness() > 0.0 { 7.0 } else { 30.0 };
@@ -130,7 +130,7 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
         let problem = self.newton.problem;
-        problem.search_from(self.newton.intercept(), point);
+        point.search_from(self.newton.intercept());
         problem.evaluate(self.newton.a.iter().copied(), precision, point, watch)?;
         self.gap = point.certificate.gap;
         // Of points that differ by rounding, the later one is the better.
@@ -180,8 +180,8 @@ struct Newton<'p, 'a, R, L> {
     system: System,
     /// What a step along the direction adds to `p`.
     change: Vec<f64>,
-    /// `|grad F|^2 / (2 lambda) = (lambda/2) |w - w(a)|^2`: how much larger the gap at `w(a)` is for
-    /// the present subproblem not being solved exactly.
+    /// `|grad F|^2 / (2 lambda) = (lambda/2) |w - w(a)|^2`: what the present subproblem, not being
+    /// solved exactly, adds to the gap of the pair of `w` and `a`. The gap at `w(a)` can be larger.
     excess: f64,
     /// After a step that a kink has cut short, how far ahead the Hessian looks, as a fraction of the
     /// last direction.
@@ -263,8 +263,8 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         if self.g > 0.0 {
             self.centre.copy_from_slice(&self.a);
             let shrink = match self.steps {
-                ..=6 => 0.2,
-                ..=12 => 0.35,
+                0..=6 => 0.2,
+                7..=12 => 0.35,
                 _ => 0.6,
             };
             self.steps = 0;
@@ -277,6 +277,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         self.excess = f64::INFINITY;
         self.least_excess = f64::INFINITY;
         self.idle = 0;
+        self.look_ahead = 0.0;
         Ok(())
     }
 
@@ -301,7 +302,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
         self.system.solve(&mut direction);
         let decrement: f64 = -dot(&gradient, &direction);
-        if !(decrement > 0.0) || !decrement.is_finite() {
+        if decrement.is_nan() || decrement.is_infinite() || decrement <= 0.0 {
             // Likewise.
             self.excess = 0.0;
             return Ok(());

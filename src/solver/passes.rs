@@ -13,7 +13,7 @@
 use crate::order::Order;
 
 /// Visits in the short passes between two full ones, as a multiple of those in a full one. On a9a,
-/// ijcnn1, covtype and debian_long (hinge, to gaps of 1e-4 and 1e-6) 1, 2 and 4 differ by no more
+/// ijcnn1, covtype and `debian_long` (hinge, to gaps of 1e-4 and 1e-6) 1, 2 and 4 differ by no more
 /// than chance, and 8 is worse; C = 100 prefers 4 and 8 by a quarter.
 const SHORT_SHARE: f64 = 2.0;
 

@@ -19,8 +19,9 @@
 //!
 //! The rows are centred implicitly, see [`super::frame`]: `q_i = rate_i (|x_i - mu|^2 + s)`.
 //!
-//! **Passes.** With [`Sdca::accelerate`], rows whose dual values are at rest are visited less often,
-//! see [`super::passes`].
+//! **Acceleration.** With [`Sdca::accelerate`], rows whose dual values are at rest are visited less
+//! often, see [`super::passes`], and a second-order method finishes what would take long, see
+//! [`super::newton`].
 //!
 //! **First epoch.** The modified SGD visits each row once and treats the rows seen so far as if they
 //! were all: the step for row `t` uses `W_t`, the weight seen up to and including it, for `W`.
@@ -78,9 +79,9 @@ pub struct Sdca {
     pub average_from: f64,
     /// How the first epoch is done.
     pub first_epoch: FirstEpoch,
-    /// Whether rows at rest are visited less often, which makes most runs much shorter. It takes an
-    /// order that visits each row once, and the last iterate for output. Without it, the published
-    /// algorithm is followed exactly.
+    /// Whether rows at rest are visited less often, and Newton's method takes over where it promises to
+    /// be cheaper: see `passes.rs` and `newton.rs`. It takes an order that visits each row
+    /// once, and the last iterate for output. Without it, the published algorithm is followed exactly.
     pub accelerate: bool,
     /// Seed of everything random.
     pub seed: u64,
@@ -347,7 +348,7 @@ struct Run<'p, 'a, R, L> {
 
 impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
     /// Whether Newton's method promises to be cheaper than going on.
-    fn should_finish(&self, point: &Point, history: &[Record]) -> bool {
+    fn should_finish(&self, history: &[Record]) -> bool {
         let [.., last] = history else {
             return false;
         };
@@ -355,7 +356,9 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
             return false;
         };
         let epoch = course::epoch_work(self.problem);
-        let work = Finish::work(self.problem, &point.dual);
+        // Not the dual point of the evaluation: making it feasible moves values off the ends of their
+        // range, where they would count as free.
+        let work = Finish::work(self.problem, |i| self.state.rows[i].a);
         // Where the loss is smooth the gap falls steadily from the start. Elsewhere it falls slowly at
         // first: there, what lies behind must be as much as half of what a wrong choice may cost.
         let is_steady = self.problem.loss().smoothness() > 0.0;
@@ -400,7 +403,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
                 self.state.refresh(self.problem, watch)?;
                 self.begin(point);
             }
-        } else if self.may_finish && self.should_finish(point, history) {
+        } else if self.may_finish && self.should_finish(history) {
             let (mu, mean_q) = (&self.state.frame.mu, self.state.mean_q);
             let finish = Finish::new(self.problem, mu, mean_q, point, target, watch)?;
             self.finish = Some(finish);
@@ -457,7 +460,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             return finish.certify(precision, point, watch);
         }
         let Self { problem, state, .. } = self;
-        problem.search_from(state.intercept(), point);
+        point.search_from(state.intercept());
         match self.keeper.output(step, state.dual()) {
             None => problem.evaluate(state.dual(), precision, point, watch),
             Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch),
