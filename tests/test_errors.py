@@ -121,6 +121,9 @@ SETTINGS = [
     ("fit_intercept", "yes", TypeError, "'yes'", FLAG),
     ("fit_intercept", None, TypeError, "None", FLAG),
     ("warm_start", 1, TypeError, "1", FLAG),
+    ("accelerate", 1, TypeError, "1", FLAG),
+    ("accelerate", "yes", TypeError, "'yes'", FLAG),
+    ("accelerate", None, TypeError, "None", FLAG),
 ]
 
 

@@ -215,8 +215,8 @@ def test_gradient_and_cyclic_coordinates_meet(loss, fit_intercept):
     coordinate = problem.fit(sampling="cyclic", **settings)
     for one, other in itertools.permutations([gradient, coordinate]):
         assert one.stop_reason_ == "converged"
-        # Both gaps bound the difference.
-        assert one.dual_objective_ <= other.objective_
+        # Both gaps bound the difference; either may be 0 up to rounding.
+        assert one.dual_objective_ <= other.objective_ * (1 + 1e-12)
         assert one.objective_ <= other.objective_ * (1 + 1e-4)
 
 

@@ -308,6 +308,125 @@ fn slope_agrees_with_finite_differences() {
     for_every_loss(Slope);
 }
 
+/// Whether `phi` has only a point of slope `-a`, but is asked for a flat piece: at `a = 0` if `epsilon`
+/// is 0.
+fn is_piece_of_no_length<L: Loss>(loss: L, a: f64, y: f64) -> bool {
+    let h = 1e-3;
+    let bend = loss.conjugate(a + h, y) + loss.conjugate(a - h, y) - 2.0 * loss.conjugate(a, y);
+    loss.curvature(a, y) == 0.0 && bend <= 1e-2 * h
+}
+
+#[derive(Clone, Copy)]
+struct Curvature;
+
+impl Visitor for Curvature {
+    type Out = ();
+
+    fn visit<L: Loss>(self, loss: L) {
+        for &y in targets(L::TARGET) {
+            for p in predictions().into_iter().filter(|p| p.abs() < 20.0) {
+                let slope = loss.slope(p, y);
+                if is_piece_of_no_length(loss, -slope, y) {
+                    continue;
+                }
+                let found = loss.curvature(-slope, y);
+                let at = format!("{}: {found} at p={p} y={y}", L::NAME);
+                assert!(found >= 0.0, "{at}");
+                // To the left or to the right: pieces may meet at p, and it is that of either.
+                let h = 1e-5;
+                let sides = [-h, h].map(|h| (loss.slope(p + h, y) - slope) / h);
+                let fits = sides.iter().any(|side| {
+                    if found.is_infinite() {
+                        // The slope jumps.
+                        side * h > 0.1
+                    } else {
+                        (side - found).abs() <= 1e-4 * (found + 1e-3)
+                    }
+                });
+                assert!(fits, "{at}, not one of {sides:?}");
+            }
+            // And of the dual: phi* is curved by 1/phi'', straight at a kink of phi, and has a kink
+            // of its own where phi is straight.
+            let (low, high) = loss.dual_range(y);
+            for a in dual_values(loss, y) {
+                let found = loss.curvature(a, y);
+                let at = format!("{}: {found} at a={a} y={y}", L::NAME);
+                assert!(found >= 0.0, "{at}");
+                let h = 1e-4;
+                let is_inside = low < a - 0.02 && a + 0.02 < high;
+                if !is_inside || is_piece_of_no_length(loss, a, y) {
+                    continue;
+                }
+                let [before, here, after] = [-h, 0.0, h].map(|h| loss.conjugate(a + h, y));
+                let bend = (after - here) - (here - before);
+                let room = 0.1 * rounding(&[before, here, after, 6.0 * y]);
+                if found == 0.0 {
+                    assert!(bend > 1e-3 * h, "{at}: phi* is smooth");
+                } else {
+                    let expected = h * h / found;
+                    assert!(
+                        (bend - expected).abs() <= 1e-3 * expected + room,
+                        "{at}: phi* says {}",
+                        h * h / bend
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn curvature_agrees_with_finite_differences() {
+    for_every_loss(Curvature);
+}
+
+#[derive(Clone, Copy)]
+struct CurvatureOfStep;
+
+impl Visitor for CurvatureOfStep {
+    type Out = ();
+
+    fn visit<L: Loss>(self, loss: L) {
+        let mut bent = 0;
+        for &y in targets(L::TARGET) {
+            for k in dual_values(loss, y).into_iter().step_by(5) {
+                for g in [1e-3, 0.1, 1.0, 30.0] {
+                    let value = |p: f64| loss.step(p - g * k, g, k, y);
+                    for p in predictions().into_iter().filter(|p| p.abs() < 20.0) {
+                        let a = value(p);
+                        if is_piece_of_no_length(loss, a, y) {
+                            continue;
+                        }
+                        let kappa = loss.curvature(a, y);
+                        let expected = if kappa.is_infinite() {
+                            -1.0 / g
+                        } else {
+                            -kappa / (1.0 + g * kappa)
+                        };
+                        let h = 1e-6;
+                        let sides = [-h, h].map(|h| (value(p + h) - a) / h);
+                        let room = 1e-3 * expected.abs() + 1e-7 * (1.0 + a.abs());
+                        assert!(
+                            sides.iter().any(|side| (side - expected).abs() <= room),
+                            "{}: {expected} is none of {sides:?} at p={p} g={g} k={k} y={y}",
+                            L::NAME
+                        );
+                        bent += u32::from(kappa > 0.0);
+                    }
+                }
+            }
+        }
+        assert!(bent > 50, "{}: tried on {bent} bent places", L::NAME);
+    }
+}
+
+/// What the second-order finish differentiates: the dual value that belongs to a prediction, if it is
+/// drawn to `k` with the weight `g`.
+#[test]
+fn the_proximal_dual_value_falls_as_fast_as_the_curvature_says() {
+    for_every_loss(CurvatureOfStep);
+}
+
 #[derive(Clone, Copy)]
 struct Constants;
 

@@ -297,6 +297,150 @@ fn the_same_seed_gives_the_same_bits_and_recording_changes_nothing() {
     }
 }
 
+/// The iterates of SDCA, written out for dense rows without weights and without an intercept, in the
+/// order of the data.
+fn twin<L: Loss>(
+    x: &[f64],
+    y: &[f64],
+    loss: L,
+    lambda: f64,
+    epochs: usize,
+    sgd: bool,
+) -> Vec<Vec<f64>> {
+    let n_cols = x.len() / y.len();
+    let mut a = vec![0.0; y.len()];
+    let mut all = vec![vec![0.0; n_cols]];
+    for epoch in 0..epochs {
+        for (i, row) in x.chunks(n_cols).enumerate() {
+            // The model of the rows seen so far, where they count as all.
+            let n = if sgd && epoch == 0 { i + 1 } else { y.len() } as f64;
+            let mut z = 0.0;
+            for (x, a) in x.chunks(n_cols).zip(&a) {
+                z += a * x.iter().zip(row).map(|(x, r)| x * r).sum::<f64>() / (lambda * n);
+            }
+            let q = row.iter().map(|x| x * x).sum::<f64>() / (lambda * n);
+            a[i] = loss.step(z - q * a[i], q, 0.0, y[i]);
+            let column = |j| x.iter().skip(j).step_by(n_cols);
+            let sum = |j| column(j).zip(&a).map(|(x, a)| x * a).sum::<f64>();
+            all.push(
+                (0..n_cols)
+                    .map(|j| sum(j) / (lambda * y.len() as f64))
+                    .collect(),
+            );
+        }
+    }
+    all
+}
+
+struct Published<'a> {
+    data: &'a Data,
+    first_epoch: FirstEpoch,
+}
+
+impl Visitor for Published<'_> {
+    type Out = ();
+
+    fn visit<L: Loss>(self, loss: L) {
+        let (data, lambda, epochs) = (self.data, 0.05, 6);
+        // No row is empty, so that each has its step.
+        let x: Vec<f64> = data.dense.iter().map(|x| x + 0.1).collect();
+        let shape = (data.n_rows, data.n_cols);
+        let rows = Dense::new(ArrayView2::from_shape(shape, &x).expect("shape")).expect("C order");
+        let y = data.targets(L::TARGET);
+        let strength = Regularisation::Lambda(lambda);
+        let problem = Problem::new(&rows, y, None, loss, strength, false).expect("valid");
+        let sdca = Sdca {
+            sampling: Sampling::Cyclic,
+            first_epoch: self.first_epoch,
+            accelerate: false,
+            ..Sdca::default()
+        };
+        let budget = Budget {
+            record_every: Some(1.0 / data.n_rows as f64),
+            ..budget(0.0, epochs)
+        };
+        struct Models(Vec<Vec<f64>>);
+        impl Monitor for Models {
+            fn record(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+                self.0.push(progress.coef.to_vec());
+                ControlFlow::Continue(())
+            }
+        }
+        let mut models = Models(Vec::new());
+        sdca.solve(&problem, &budget, None, &mut models)
+            .expect("not interrupted");
+        let sgd = self.first_epoch == FirstEpoch::Sgd;
+        let expected = twin(&x, y, loss, lambda, epochs, sgd);
+        assert_eq!(models.0.len(), expected.len());
+        for (step, (found, expected)) in models.0.iter().zip(&expected).enumerate() {
+            for (found, expected) in found.iter().zip(expected) {
+                assert!(
+                    (found - expected).abs() <= 1e-9 * (1.0 + expected.abs()),
+                    "{} step {step}: {found} not {expected}",
+                    L::NAME
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn without_acceleration_sdca_is_the_published_algorithm() {
+    let data = &Data::new(25, 3, 13);
+    for spec in SPECS {
+        for first_epoch in [FirstEpoch::Sdca, FirstEpoch::Sgd] {
+            dispatch(spec.name, None, Published { data, first_epoch }).expect("known");
+        }
+    }
+}
+
+#[test]
+fn acceleration_saves_epochs_and_takes_no_more_than_allowed() {
+    let data = Data::new(1500, 20, 14);
+    // Labels that no model explains, so that there are support vectors.
+    let mut labels = data.labels.clone();
+    for y in labels.iter_mut().step_by(7) {
+        *y = -*y;
+    }
+    // Columns that no row has an entry in: with so many the run has no second-order finish.
+    for (n_cols, saved) in [(3000, 0.5), (20, 0.3)] {
+        let (values, indices) = (Loan::new(&data.values), Loan::new(&data.indices));
+        let rows = &Csr::new(values, indices, Loan::new(&data.indptr), n_cols).expect("valid");
+        for fit_intercept in [false, true] {
+            let c = Regularisation::C(1.0);
+            let problem =
+                Problem::new(rows, &labels, None, Hinge, c, fit_intercept).expect("valid");
+            let solve = |accelerate, tol, max_epochs| {
+                let sdca = Sdca {
+                    accelerate,
+                    ..Sdca::default()
+                };
+                sdca.solve(&problem, &budget(tol, max_epochs), None, &mut Unwatched)
+                    .expect("not interrupted")
+            };
+            let [plain, fast] = [false, true].map(|accelerate| solve(accelerate, 1e-4, 20_000));
+            for fit in [&plain, &fast] {
+                assert_eq!(fit.stop, StopReason::Converged);
+                assert!(fit.certificate.gap <= 1e-4 * fit.certificate.primal);
+            }
+            assert!(fast.certificate.dual <= plain.certificate.primal);
+            assert!(plain.certificate.dual <= fast.certificate.primal);
+            assert!(
+                fast.epochs <= saved * plain.epochs,
+                "{n_cols} columns, intercept {fit_intercept}: {} epochs, not {}",
+                fast.epochs,
+                plain.epochs
+            );
+            // Also in the middle of a short pass, or of a step of the finish.
+            for max_epochs in [1, 2, 3, 5, 10, 23, fast.epochs as usize - 1] {
+                let cut = solve(true, 1e-15, max_epochs);
+                assert_eq!(cut.stop, StopReason::MaxEpochs);
+                assert_eq!(cut.epochs, max_epochs as f64);
+            }
+        }
+    }
+}
+
 #[test]
 fn records_fall_on_fractions_of_an_epoch() {
     let data = Data::new(N, D, 8);
