@@ -556,6 +556,16 @@ pub struct Point {
 }
 
 impl Point {
+    /// The point 0 of a problem, with no certificate.
+    pub(crate) fn zero(n_rows: usize, n_cols: usize) -> Self {
+        Self {
+            dual: vec![0.0; n_rows],
+            coef: vec![0.0; n_cols],
+            predictions: vec![0.0; n_rows],
+            ..Self::default()
+        }
+    }
+
     /// Lets the next evaluation search for the best intercept from `intercept` on, if that is a number.
     pub(crate) fn search_from(&mut self, intercept: f64) {
         if intercept.is_finite() {

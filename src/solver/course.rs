@@ -1,5 +1,7 @@
 //! The course of a run, the same for all solvers: when to evaluate, what to record, when to stop.
 
+use std::ops::ControlFlow;
+
 use crate::error::Error;
 use crate::loss::Loss;
 use crate::problem::{Point, Problem};
@@ -34,14 +36,15 @@ pub(crate) trait Process {
         None
     }
 
-    /// Told after each evaluation that does not end the run.
+    /// Told after each evaluation that does not end the run. `Break` ends it: there is nothing left to
+    /// be gained.
     fn reconsider(
         &mut self,
         _point: &Point,
         _history: &[Record],
         _watch: &mut Watch<'_>,
-    ) -> Result<(), Error> {
-        Ok(())
+    ) -> Result<ControlFlow<()>, Error> {
+        Ok(ControlFlow::Continue(()))
     }
 
     /// See [`Problem::is_perfect`].
@@ -131,7 +134,10 @@ impl Course<'_> {
             if over || due {
                 stop = self.evaluate(process, step, watch)?;
                 if stop.is_none() && !over {
-                    process.reconsider(&self.point, &self.history, watch)?;
+                    let answer = process.reconsider(&self.point, &self.history, watch)?;
+                    if answer.is_break() {
+                        stop = Some(StopReason::Converged);
+                    }
                 }
                 next_evaluation = self.next_evaluation(step).min(last);
                 if over && stop.is_none() {

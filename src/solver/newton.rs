@@ -56,9 +56,9 @@ const IDLE: u32 = 15;
 /// Newton's method at work, and whether it does work.
 pub(crate) struct Finish<'p, 'a, R, L> {
     newton: Newton<'p, 'a, R, L>,
-    /// The best dual point so far, and its gap.
-    held: (Vec<f64>, f64),
-    /// The gap of the present dual point.
+    /// The gap of the best point so far, and its model where that is not `w(a)`.
+    held: (f64, Option<Vec<f64>>),
+    /// The gap of the present point.
     gap: f64,
     /// The smallest gap of Newton's method itself, and how many times in a row it has since failed to
     /// halve it.
@@ -105,7 +105,7 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
     ) -> Result<Self, Error> {
         Ok(Self {
             newton: Newton::new(problem, mu, mean_q, point, target, watch)?,
-            held: (point.dual.clone(), point.certificate.gap),
+            held: (point.certificate.gap, None),
             gap: f64::INFINITY,
             best: f64::INFINITY,
             failures: 0,
@@ -122,25 +122,46 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
         self.newton.step(watch)
     }
 
-    /// Certifies the best dual point so far.
+    /// Certifies the present point. Says whether it is the best so far.
+    ///
+    /// That is the pair of the model of Newton's method and its dual point. Where `w(a)` is good enough
+    /// too, it becomes the model, so that both belong together as everywhere else; but on columns of
+    /// very different sizes, rounding in `a` alone can spoil it.
     pub(crate) fn certify(
         &mut self,
+        tol: f64,
         precision: f64,
         point: &mut Point,
         watch: &mut Watch<'_>,
-    ) -> Result<(), Error> {
-        let problem = self.newton.problem;
-        point.search_from(self.newton.intercept());
-        problem.evaluate(self.newton.a.iter().copied(), precision, point, watch)?;
+    ) -> Result<bool, Error> {
+        let (newton, problem) = (&self.newton, self.newton.problem);
+        let coef = &newton.u[..problem.rows().n_cols()];
+        let model = || coef.iter().copied();
+        let dual = || newton.a.iter().copied();
+        point.search_from(newton.intercept());
+        problem.evaluate_pair(model(), dual(), precision, point, watch)?;
+        let of_pair = point.certificate;
+        let mut own = true;
+        if of_pair.is_within(10.0 * tol) {
+            problem.evaluate(dual(), precision, point, watch)?;
+            own = !(point.certificate.is_within(tol) || point.certificate.gap <= of_pair.gap);
+            if own {
+                problem.evaluate_pair(model(), dual(), precision, point, watch)?;
+            }
+        }
         self.gap = point.certificate.gap;
         // Of points that differ by rounding, the later one is the better.
         let rounding = ROUNDING * point.certificate.primal.abs();
-        if self.gap < self.held.1 + rounding {
-            self.held = (point.dual.clone(), self.gap);
-            return Ok(());
+        let is_best = self.gap < self.held.0 + rounding;
+        if is_best {
+            self.held = (self.gap, own.then(|| point.coef.clone()));
         }
-        // On its way the method may pass through worse points: they are not shown.
-        problem.evaluate(self.held.0.iter().copied(), precision, point, watch)
+        Ok(is_best)
+    }
+
+    /// The model of the best point so far, where that is not `w(a)`.
+    pub(crate) fn held_model(&self) -> Option<&[f64]> {
+        self.held.1.as_deref()
     }
 
     /// To be told that the gap is still larger than `target`. Says whether there is no hope.
@@ -153,7 +174,7 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
         } else {
             self.failures += 1;
         }
-        if self.failures >= PATIENCE || !self.gap.is_finite() {
+        if self.failures >= PATIENCE {
             return Ok(true);
         }
         self.newton.go_on(self.gap, target, watch)?;
@@ -272,7 +293,9 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             self.slide(0.0, watch)?;
             self.goal = self.goal.min(0.1 * target);
         } else {
-            self.goal *= (0.1 * target / gap).clamp(1e-6, 0.1);
+            // Not a number if the gap is none.
+            let factor = (0.1 * target / gap).clamp(1e-6, 0.1);
+            self.goal *= if factor.is_nan() { 0.1 } else { factor };
         }
         self.excess = f64::INFINITY;
         self.least_excess = f64::INFINITY;

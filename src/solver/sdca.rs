@@ -26,6 +26,8 @@
 //! **First epoch.** The modified SGD visits each row once and treats the rows seen so far as if they
 //! were all: the step for row `t` uses `W_t`, the weight seen up to and including it, for `W`.
 
+use std::ops::ControlFlow;
+
 use crate::error::Error;
 use crate::kernel::prefetch;
 use crate::loss::Loss;
@@ -156,6 +158,7 @@ impl Solver for Sdca {
             may_finish: accelerate && budget.tol > 0.0 && Finish::suits(problem),
             finish: None,
             tol: budget.tol,
+            max_epochs: budget.max_epochs as f64,
             block: rows_per_block(rows.n_rows(), rows.n_stored()) as u64,
         };
         course::run(&mut run, budget, pace, &mut watch)
@@ -340,11 +343,15 @@ struct Run<'p, 'a, R, L> {
     /// Whether Newton's method may take over, and its state once it has.
     may_finish: bool,
     finish: Option<Finish<'p, 'a, R, L>>,
-    /// See [`Budget::tol`].
+    /// See [`Budget`].
     tol: f64,
+    max_epochs: f64,
     /// Rows between two signs of life.
     block: u64,
 }
+
+/// Part of the epochs of a run after which a gap that falls too slowly is taken for what it is.
+const HOPE: f64 = 0.05;
 
 impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
     /// Whether Newton's method promises to be cheaper than going on.
@@ -362,7 +369,10 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
         // Where the loss is smooth the gap falls steadily from the start. Elsewhere it falls slowly at
         // first: there, what lies behind must be as much as half of what a wrong choice may cost.
         let is_steady = self.problem.loss().smoothness() > 0.0;
-        to_come * epoch > work && (is_steady || last.epoch * epoch > 0.5 * work)
+        let is_paid_for = last.epoch * epoch > 0.5 * work;
+        let is_hopeless =
+            last.epoch + to_come > self.max_epochs && last.epoch > HOPE * self.max_epochs;
+        to_come * epoch > work && (is_steady || is_paid_for || is_hopeless)
     }
 }
 
@@ -391,24 +401,37 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         point: &Point,
         history: &[Record],
         watch: &mut Watch<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<ControlFlow<()>, Error> {
         let target = self.tol * point.certificate.primal;
         if let Some(finish) = &mut self.finish {
+            // Small problems go on beyond the tolerance: see `Pace::least`.
+            let is_within = point.certificate.is_within(self.tol);
+            let target = if is_within { 1e-6 * target } else { target };
             if finish.has_failed(target, watch)? {
+                if is_within {
+                    return Ok(ControlFlow::Break(()));
+                }
                 self.finish = None;
                 self.may_finish = false;
-                for (row, &a) in self.state.rows.iter_mut().zip(&point.dual) {
-                    row.a = a;
-                }
                 self.state.refresh(self.problem, watch)?;
                 self.begin(point);
             }
         } else if self.may_finish && self.should_finish(history) {
             let (mu, mean_q) = (&self.state.frame.mu, self.state.mean_q);
-            let finish = Finish::new(self.problem, mu, mean_q, point, target, watch)?;
+            // Where the losses have grown beyond those of no model at all, it is better to begin there.
+            let at_zero = history[0].certificate.primal;
+            let zero;
+            let start = if point.certificate.primal > at_zero {
+                zero = Point::zero(point.dual.len(), point.coef.len());
+                &zero
+            } else {
+                point
+            };
+            let target = target.min(self.tol * at_zero);
+            let finish = Finish::new(self.problem, mu, mean_q, start, target, watch)?;
             self.finish = Some(finish);
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
@@ -457,7 +480,23 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
         if let Some(finish) = &mut self.finish {
-            return finish.certify(precision, point, watch);
+            let tol = self.tol;
+            if finish.certify(tol, precision, point, watch)? {
+                for (row, &a) in self.state.rows.iter_mut().zip(&point.dual) {
+                    row.a = a;
+                }
+                return Ok(());
+            }
+            // On its way the method may pass through worse points: they are not shown.
+            let dual = self.state.dual();
+            return match finish.held_model() {
+                None => self.problem.evaluate(dual, precision, point, watch),
+                Some(coef) => {
+                    let coef = coef.iter().copied();
+                    self.problem
+                        .evaluate_pair(coef, dual, precision, point, watch)
+                }
+            };
         }
         let Self { problem, state, .. } = self;
         point.search_from(state.intercept());
