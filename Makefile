@@ -24,7 +24,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
 # cargo runs in parallel by itself, and two pips must not write into one .venv.
 .NOTPARALLEL:
 EXAMPLES := four_algorithms average_and_t0 blood_cells primal_and_dual logistic_sgd_or_sdca
-.PHONY: help demo examples test test-rust test-python lint lint-rust lint-python bench docs build clean need-cargo
+.PHONY: help demo examples test test-rust test-python lint lint-rust lint-python bench bench-rust docs build clean need-cargo
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,7 +61,11 @@ lint-python: $(EXTRA)dev.stamp ## check the Python side only
 	$(BIN)/python -m mypy.stubtest sdca_rs._core
 	$(BIN)/basedpyright --level error --pythonpath $(BIN)/python
 
-bench: need-cargo ## run the Rust benchmarks
+# In full, with data: SDCA_RS_DATA=FOLDER .venv/bin/python benches/compare.py
+bench: $(EXTRA)compare.stamp ## compare with other libraries, in short
+	$(BIN)/python benches/compare.py --quick --out build/bench
+
+bench-rust: need-cargo ## measure kernels and epochs
 	cargo bench --locked
 
 docs: $(EXTRA)docs.stamp ## build the documentation into build/docs

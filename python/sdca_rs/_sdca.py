@@ -85,8 +85,10 @@ class Sdca(CertifiedLinearModel):
         steps, only where the run may stop and where the second-order method of
         ``accelerate`` may take over.
     n_jobs : int, default=None
-        Number of classes fitted at the same time; None is 1, -1 is one for each
-        processor. The result does not depend on it.
+        Number of classes fitted at the same time or, if there is but one problem, of
+        threads that share evaluations and the second-order method of ``accelerate`` on
+        large data. None is 1, -1 is one for each processor. The result does not depend
+        on it.
     random_state : int, RandomState instance or None, default=None
         The seed of the order of the rows. The same seed gives the same bits.
     verbose : int, default=0
@@ -102,7 +104,9 @@ class Sdca(CertifiedLinearModel):
     intercept_ : ndarray of shape (1,) or (n_classes,), or float
         ``b``, likewise.
     dual_coef_ : ndarray of shape (1, n_samples), (n_classes, n_samples) or (n_samples,)
-        The dual point ``a``, likewise: ``w = sum_i c_i a_i x_i / (lam W)``.
+        The dual point ``a``, likewise: ``w = sum_i c_i a_i x_i / (lam W)``, except where
+        rounding in ``a`` would spoil ``w`` and the second-order method of
+        ``accelerate`` keeps its own.
     objective_ : float or ndarray of shape (n_classes,)
         ``P`` at the fitted model. From three classes on, this and the following hold
         one entry for each class.

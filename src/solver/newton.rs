@@ -58,6 +58,10 @@ pub(crate) struct Finish<'p, 'a, R, L> {
     newton: Newton<'p, 'a, R, L>,
     /// The gap of the best point so far, and its model where that is not `w(a)`.
     held: (f64, Option<Vec<f64>>),
+    /// `D` where the method began: less will not do.
+    least_dual: f64,
+    /// Whether `w(a)` has failed, so that the model of Newton's method itself may be the result.
+    by_itself: bool,
     /// The gap of the present point.
     gap: f64,
     /// The smallest gap of Newton's method itself, and how many times in a row it has since failed to
@@ -69,7 +73,9 @@ pub(crate) struct Finish<'p, 'a, R, L> {
 /// Gaps that differ by less than this part of `P` are alike.
 const ROUNDING: f64 = 1e-12;
 
-/// Failures after which the method is given up.
+/// Failures after which `w(a)` is taken to be spoilt by rounding, and after which the method is given
+/// up.
+const DOUBT: u32 = 2;
 const PATIENCE: u32 = 8;
 
 impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
@@ -93,7 +99,8 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
         iterations * (2.0 * stored + 25.0 * n + system)
     }
 
-    /// Begins where `point` is. `mu` is the mean row, `mean_q` the mean of `q_i`, and `target` the gap
+    /// Begins where `point` is, at least as good as a dual point of objective `least_dual`. `mu` is the
+    /// mean row, `mean_q` the mean of `q_i`, and `target` the gap
     /// to be reached.
     pub(crate) fn new(
         problem: &'p Problem<'a, R, L>,
@@ -101,9 +108,12 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
         mean_q: f64,
         point: &Point,
         target: f64,
+        least_dual: f64,
         watch: &mut Watch<'_>,
     ) -> Result<Self, Error> {
         Ok(Self {
+            least_dual,
+            by_itself: false,
             newton: Newton::new(problem, mu, mean_q, point, target, watch)?,
             held: (point.certificate.gap, None),
             gap: f64::INFINITY,
@@ -124,9 +134,9 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
 
     /// Certifies the present point. Says whether it is the best so far.
     ///
-    /// That is the pair of the model of Newton's method and its dual point. Where `w(a)` is good enough
-    /// too, it becomes the model, so that both belong together as everywhere else; but on columns of
-    /// very different sizes, rounding in `a` alone can spoil it.
+    /// That is the dual point with `w(a)`, as everywhere else in SDCA. But on columns of very different
+    /// sizes rounding in `a` alone can spoil `w(a)`: where it has made no progress, the model of
+    /// Newton's method is the result, if it is the better one.
     pub(crate) fn certify(
         &mut self,
         tol: f64,
@@ -135,24 +145,26 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
         watch: &mut Watch<'_>,
     ) -> Result<bool, Error> {
         let (newton, problem) = (&self.newton, self.newton.problem);
-        let coef = &newton.u[..problem.rows().n_cols()];
-        let model = || coef.iter().copied();
         let dual = || newton.a.iter().copied();
+        self.by_itself |= self.failures >= DOUBT;
         point.search_from(newton.intercept());
-        problem.evaluate_pair(model(), dual(), precision, point, watch)?;
-        let of_pair = point.certificate;
-        let mut own = true;
-        if of_pair.is_within(10.0 * tol) {
-            problem.evaluate(dual(), precision, point, watch)?;
-            own = !(point.certificate.is_within(tol) || point.certificate.gap <= of_pair.gap);
-            if own {
-                problem.evaluate_pair(model(), dual(), precision, point, watch)?;
+        problem.evaluate(dual(), precision, point, watch)?;
+        let of_dual = point.certificate;
+        let mut own = false;
+        if self.by_itself && !of_dual.is_within(tol) {
+            let coef = newton.u[..problem.rows().n_cols()].iter().copied();
+            problem.evaluate_pair(coef, dual(), precision, point, watch)?;
+            own = point.certificate.gap < of_dual.gap || of_dual.gap.is_nan();
+            if !own {
+                problem.evaluate(dual(), precision, point, watch)?;
             }
         }
-        self.gap = point.certificate.gap;
+        let certificate = point.certificate;
+        self.gap = certificate.gap;
         // Of points that differ by rounding, the later one is the better.
-        let rounding = ROUNDING * point.certificate.primal.abs();
-        let is_best = self.gap < self.held.0 + rounding;
+        let rounding = ROUNDING * certificate.primal.abs();
+        let is_best = self.gap < self.held.0 + rounding
+            && certificate.dual >= self.least_dual - ROUNDING * self.least_dual.abs();
         if is_best {
             self.held = (self.gap, own.then(|| point.coef.clone()));
         }

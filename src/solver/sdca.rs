@@ -406,7 +406,11 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         if let Some(finish) = &mut self.finish {
             // Small problems go on beyond the tolerance: see `Pace::least`.
             let is_within = point.certificate.is_within(self.tol);
-            let target = if is_within { 1e-6 * target } else { target };
+            let target = if is_within {
+                f64::EPSILON * point.certificate.primal
+            } else {
+                target
+            };
             if finish.has_failed(target, watch)? {
                 if is_within {
                     return Ok(ControlFlow::Break(()));
@@ -428,7 +432,8 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
                 point
             };
             let target = target.min(self.tol * at_zero);
-            let finish = Finish::new(self.problem, mu, mean_q, start, target, watch)?;
+            let reached = point.certificate.dual;
+            let finish = Finish::new(self.problem, mu, mean_q, start, target, reached, watch)?;
             self.finish = Some(finish);
         }
         Ok(ControlFlow::Continue(()))
