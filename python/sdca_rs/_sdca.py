@@ -104,8 +104,8 @@ class Sdca(CertifiedLinearModel):
     intercept_ : ndarray of shape (1,) or (n_classes,), or float
         ``b``, likewise.
     dual_coef_ : ndarray of shape (1, n_samples), (n_classes, n_samples) or (n_samples,)
-        The dual point ``a``, likewise: ``w = sum_i c_i a_i x_i / (lam W)``, except where
-        rounding in ``a`` would spoil ``w`` and the second-order method of
+        The dual point ``a``, likewise: ``w = sum_i c_i a_i x_i / (lam W)``, except
+        where rounding in ``a`` would spoil ``w`` and the second-order method of
         ``accelerate`` keeps its own.
     objective_ : float or ndarray of shape (n_classes,)
         ``P`` at the fitted model. From three classes on, this and the following hold
