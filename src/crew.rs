@@ -1,17 +1,19 @@
-//! The threads that share passes over all rows.
+//! The threads of a run.
 //!
 //! Work is cut into parts that depend on the data alone, and results come back in the order of the
 //! parts: they have the same bits for any number of threads.
+//!
+//! Nothing here is generic in the work, so that it is compiled once: it calls the work once for each
+//! part.
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 
 use crate::error::Error;
 use crate::one_vs_rest;
 
-/// Stored entries from which on sharing a pass is worth the handing over.
-const WORTH_SHARING: usize = 1 << 18;
-
-/// The threads of a run.
+/// The threads that share work.
 #[derive(Debug, Default)]
 pub(crate) struct Crew {
     /// None beside the calling one.
@@ -19,9 +21,9 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
-    /// Up to `n_threads` threads for passes over `n_stored` entries.
-    pub(crate) fn new(n_threads: usize, n_stored: usize) -> Result<Self, Error> {
-        let pool = if n_threads > 1 && n_stored >= WORTH_SHARING {
+    /// Up to `n_threads` threads if the work is worth sharing, else the calling one alone.
+    pub(crate) fn new(n_threads: usize, is_worth_sharing: bool) -> Result<Self, Error> {
+        let pool = if n_threads > 1 && is_worth_sharing {
             Some(one_vs_rest::pool(n_threads)?)
         } else {
             None
@@ -37,12 +39,12 @@ impl Crew {
     /// `work(part)` for each part.
     pub(crate) fn map<T: Send>(
         &self,
-        parts: std::ops::Range<usize>,
-        work: impl Fn(usize) -> T + Sync,
+        parts: Range<usize>,
+        work: &(dyn Fn(usize) -> T + Sync),
     ) -> Vec<T> {
         match &self.pool {
             Some(pool) if parts.len() > 1 => {
-                pool.install(|| parts.into_par_iter().map(&work).collect())
+                pool.install(|| parts.into_par_iter().map(work).collect())
             }
             _ => parts.map(work).collect(),
         }
@@ -53,7 +55,7 @@ impl Crew {
         &self,
         items: &mut [T],
         size: usize,
-        work: impl Fn(usize, &mut [T]) + Sync,
+        work: &(dyn Fn(usize, &mut [T]) + Sync),
     ) {
         match &self.pool {
             Some(pool) if items.len() > size => pool.install(|| {

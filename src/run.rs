@@ -184,6 +184,9 @@ pub struct Watch<'m> {
     crew: Crew,
 }
 
+/// Stored entries from which on a pass is worth sharing.
+const WORTH_SHARING: usize = 1 << 18;
+
 /// Parts of a pass between two signs of life.
 const PARTS: usize = 16;
 
@@ -225,7 +228,7 @@ impl<'m> Watch<'m> {
 
     /// Lets up to `n_threads` threads share the passes over `n_stored` entries, if that pays.
     pub(crate) fn engage(&mut self, n_threads: usize, n_stored: usize) -> Result<(), Error> {
-        self.crew = Crew::new(n_threads, n_stored)?;
+        self.crew = Crew::new(n_threads, n_stored >= WORTH_SHARING)?;
         if self.crew.is_shared() {
             self.count_all_threads();
         }
@@ -267,7 +270,7 @@ impl<'m> Watch<'m> {
         work: impl Fn(usize, f64) -> f64 + Sync,
     ) -> Result<(), Error> {
         for (stretch, items) in items.chunks_mut(PARTS * size).enumerate() {
-            self.crew.change(items, size, |number, items| {
+            self.crew.change(items, size, &|number, items| {
                 let from = (stretch * PARTS + number) * size;
                 for (k, item) in items.iter_mut().enumerate() {
                     *item = work(from + k, *item);
@@ -285,7 +288,7 @@ impl<'m> Watch<'m> {
         size: usize,
         work: impl Fn(usize, &mut [T]) + Sync,
     ) {
-        self.crew.change(items, size, work);
+        self.crew.change(items, size, &work);
     }
 
     /// A sign of life, to be given after each block of rows.

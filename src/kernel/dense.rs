@@ -27,20 +27,27 @@ impl Level {
     /// What every CPU has.
     pub const PORTABLE: Self = Self(Kind::Portable);
 
+    /// All levels, the best one last.
+    const ALL: &[Self] = &[
+        Self::PORTABLE,
+        #[cfg(target_arch = "x86_64")]
+        Self(Kind::Avx2),
+        #[cfg(target_arch = "x86_64")]
+        Self(Kind::Avx512),
+    ];
+
     /// The levels that this CPU has, the best one last.
     pub fn available() -> Vec<Self> {
-        #[allow(unused_mut, reason = "other architectures have one level")]
-        let mut levels = vec![Self::PORTABLE];
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                levels.push(Self(Kind::Avx2));
+        let has = |level: &Self| match level.0 {
+            Kind::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => {
+                is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl")
             }
-            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
-                levels.push(Self(Kind::Avx512));
-            }
-        }
-        levels
+        };
+        Self::ALL.iter().copied().filter(has).collect()
     }
 
     /// The best level that this CPU has or, if the environment variable `SDCA_RS_SIMD` names one

@@ -3,10 +3,8 @@
 //! Whether and where work is cut into pieces depends on the rows alone, and pieces are put together
 //! in their order: results have the same bits for any number of threads.
 
-use rayon::prelude::*;
-
+use crate::crew::Crew;
 use crate::error::Error;
-use crate::one_vs_rest;
 use crate::rows::Rows;
 use crate::run::{BLOCK, Watch};
 
@@ -21,7 +19,7 @@ const ENTRIES_PER_COLUMN: usize = 8;
 
 /// The threads of a run.
 pub(crate) struct Team {
-    pool: Option<rayon::ThreadPool>,
+    crew: Crew,
     /// Mean number of entries in a row, at least 1.
     per_row: usize,
     /// The sums of pieces.
@@ -33,13 +31,8 @@ impl Team {
     /// batches are too small to share.
     pub(crate) fn new<R: Rows>(rows: &R, batch: usize, n_threads: usize) -> Result<Self, Error> {
         let per_row = (rows.n_stored() / rows.n_rows()).max(1);
-        let pool = if n_threads > 1 && batch.saturating_mul(per_row) >= 2 * PIECE {
-            Some(one_vs_rest::pool(n_threads)?)
-        } else {
-            None
-        };
         Ok(Self {
-            pool,
+            crew: Crew::new(n_threads, batch.saturating_mul(per_row) >= 2 * PIECE)?,
             per_row,
             spare: Vec::new(),
         })
@@ -47,7 +40,7 @@ impl Team {
 
     /// Tells the clock whose processor time counts.
     pub(crate) fn announce(&self, watch: &mut Watch<'_>) {
-        if self.pool.is_some() {
+        if self.crew.is_shared() {
             watch.count_all_threads();
         }
     }
@@ -115,11 +108,11 @@ impl Team {
                 *out = f(from + k, rows[from + k] as usize);
             }
         };
-        match &self.pool {
-            Some(pool) if rows.len() >= 2 * piece => {
-                share(pool, out, piece, &|number, out| one(number * piece, out));
-            }
-            _ => one(0, out),
+        if self.crew.is_shared() && rows.len() >= 2 * piece {
+            self.crew
+                .change(out, piece, &|number, out| one(number * piece, out));
+        } else {
+            one(0, out);
         }
     }
 
@@ -144,34 +137,11 @@ impl Team {
             spare[0].resize(sum.len(), 0.0);
             one(&rows[range.clone()], &shares[range], &mut spare[0]);
         };
-        match &self.pool {
-            Some(pool) => share(pool, &mut self.spare, 1, &work),
-            None => {
-                for (number, spare) in self.spare.chunks_mut(1).enumerate() {
-                    work(number, spare);
-                }
-            }
-        }
+        self.crew.change(&mut self.spare, 1, &work);
         for part in &self.spare {
             for (sum, part) in sum.iter_mut().zip(part) {
                 *sum += part;
             }
         }
     }
-}
-
-/// `work(number, piece)` for each piece of `len` items, shared by threads. Not generic in the work, so
-/// that it is compiled once.
-fn share<T: Send>(
-    pool: &rayon::ThreadPool,
-    items: &mut [T],
-    len: usize,
-    work: &(dyn Fn(usize, &mut [T]) + Sync),
-) {
-    pool.install(|| {
-        items
-            .par_chunks_mut(len)
-            .enumerate()
-            .for_each(|(number, items)| work(number, items));
-    });
 }

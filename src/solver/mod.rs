@@ -5,6 +5,7 @@ mod asdca;
 mod batch;
 mod course;
 mod dual_gradient;
+mod finish;
 mod frame;
 mod newton;
 mod output;
@@ -14,6 +15,7 @@ mod rate;
 mod sdca;
 mod spectrum;
 mod subgradient;
+mod system;
 
 pub use asdca::Asdca;
 pub use dual_gradient::DualGradient;

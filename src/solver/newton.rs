@@ -1,4 +1,5 @@
-//! The second-order finish of SDCA, for problems with few columns.
+//! Newton's method on the primal, or on that of a proximal point step of the dual, for problems with
+//! few columns.
 //!
 //! **Smooth losses**: Newton's method on the primal. With `u = (w, b)` and `p_i = x_i.w + b`,
 //!
@@ -28,18 +29,15 @@
 //!
 //! With an intercept, rows are centred at their mean `mu`: `p_i = (x_i - mu).w + b'`.
 
-use ndarray::linalg::general_mat_mul;
-use ndarray::{ArrayView2, ArrayViewMut2, s};
-
 use crate::error::Error;
-use crate::kernel::{Level, dense_dot};
 use crate::loss::Loss;
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
 use crate::run::Watch;
+use crate::solver::system::System;
 
 /// Most columns for which the system is solved by Cholesky's method.
-const MAX_COLUMNS: usize = 1500;
+pub(crate) const MAX_COLUMNS: usize = 1500;
 
 /// The proximal weight begins at a tenth of the mean `q`, within these limits, and never becomes less
 /// than this fraction of that.
@@ -53,149 +51,8 @@ const SHORT: f64 = 0.25;
 /// Steps without progress after which there is none to come.
 const IDLE: u32 = 15;
 
-/// Newton's method at work, and whether it does work.
-pub(crate) struct Finish<'p, 'a, R, L> {
-    newton: Newton<'p, 'a, R, L>,
-    /// The gap of the best point so far, and its model where that is not `w(a)`.
-    held: (f64, Option<Vec<f64>>),
-    /// `D` where the method began: less will not do.
-    least_dual: f64,
-    /// Whether `w(a)` has failed, so that the model of Newton's method itself may be the result.
-    by_itself: bool,
-    /// The gap of the present point.
-    gap: f64,
-    /// The smallest gap of Newton's method itself, and how many times in a row it has since failed to
-    /// halve it.
-    best: f64,
-    failures: u32,
-}
-
-/// Gaps that differ by less than this part of `P` are alike.
-const ROUNDING: f64 = 1e-12;
-
-/// Failures after which `w(a)` is taken to be spoilt by rounding, and after which the method is given
-/// up.
-const DOUBT: u32 = 2;
-const PATIENCE: u32 = 8;
-
-impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
-    /// Whether the problem is of the kind that the method is for.
-    pub(crate) fn suits(problem: &Problem<'_, R, L>) -> bool {
-        problem.rows().n_cols() <= MAX_COLUMNS
-    }
-
-    /// Work of the whole finish from the dual point `a(i)` on, in about nanoseconds.
-    pub(crate) fn work(problem: &Problem<'_, R, L>, a: impl Fn(usize) -> f64) -> f64 {
-        let rows = problem.rows();
-        let (n, stored) = (rows.n_rows() as f64, rows.n_stored() as f64);
-        let loss = problem.loss();
-        let free = problem
-            .counting()
-            .filter(|&i| loss.curvature(a(i), problem.target(i)) > 0.0)
-            .count() as f64;
-        let columns = rows.n_cols() as f64;
-        let iterations = if loss.smoothness() > 0.0 { 7.0 } else { 30.0 };
-        let system = free * outer_work(rows).0 + 0.05 * columns.powi(3);
-        iterations * (2.0 * stored + 25.0 * n + system)
-    }
-
-    /// Begins where `point` is, at least as good as a dual point of objective `least_dual`. `mu` is the
-    /// mean row, `mean_q` the mean of `q_i`, and `target` the gap
-    /// to be reached.
-    pub(crate) fn new(
-        problem: &'p Problem<'a, R, L>,
-        mu: &[f64],
-        mean_q: f64,
-        point: &Point,
-        target: f64,
-        least_dual: f64,
-        watch: &mut Watch<'_>,
-    ) -> Result<Self, Error> {
-        Ok(Self {
-            least_dual,
-            by_itself: false,
-            newton: Newton::new(problem, mu, mean_q, point, target, watch)?,
-            held: (point.certificate.gap, None),
-            gap: f64::INFINITY,
-            best: f64::INFINITY,
-            failures: 0,
-        })
-    }
-
-    /// Whether an evaluation is worth its cost.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.newton.is_ready()
-    }
-
-    /// One step of Newton's method, at most.
-    pub(crate) fn step(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
-        self.newton.step(watch)
-    }
-
-    /// Certifies the present point. Says whether it is the best so far.
-    ///
-    /// That is the dual point with `w(a)`, as everywhere else in SDCA. But on columns of very different
-    /// sizes rounding in `a` alone can spoil `w(a)`: where it has made no progress, the model of
-    /// Newton's method is the result, if it is the better one.
-    pub(crate) fn certify(
-        &mut self,
-        tol: f64,
-        precision: f64,
-        point: &mut Point,
-        watch: &mut Watch<'_>,
-    ) -> Result<bool, Error> {
-        let (newton, problem) = (&self.newton, self.newton.problem);
-        let dual = || newton.a.iter().copied();
-        self.by_itself |= self.failures >= DOUBT;
-        point.search_from(newton.intercept());
-        problem.evaluate(dual(), precision, point, watch)?;
-        let of_dual = point.certificate;
-        let mut own = false;
-        if self.by_itself && !of_dual.is_within(tol) {
-            let coef = newton.u[..problem.rows().n_cols()].iter().copied();
-            problem.evaluate_pair(coef, dual(), precision, point, watch)?;
-            own = point.certificate.gap < of_dual.gap || of_dual.gap.is_nan();
-            if !own {
-                problem.evaluate(dual(), precision, point, watch)?;
-            }
-        }
-        let certificate = point.certificate;
-        self.gap = certificate.gap;
-        // Of points that differ by rounding, the later one is the better.
-        let rounding = ROUNDING * certificate.primal.abs();
-        let is_best = self.gap < self.held.0 + rounding
-            && certificate.dual >= self.least_dual - ROUNDING * self.least_dual.abs();
-        if is_best {
-            self.held = (self.gap, own.then(|| point.coef.clone()));
-        }
-        Ok(is_best)
-    }
-
-    /// The model of the best point so far, where that is not `w(a)`.
-    pub(crate) fn held_model(&self) -> Option<&[f64]> {
-        self.held.1.as_deref()
-    }
-
-    /// To be told that the gap is still larger than `target`. Says whether there is no hope.
-    pub(crate) fn has_failed(&mut self, target: f64, watch: &mut Watch<'_>) -> Result<bool, Error> {
-        if !self.newton.is_ready() {
-            return Ok(false);
-        }
-        if self.gap <= 0.5 * self.best {
-            (self.best, self.failures) = (self.gap, 0);
-        } else {
-            self.failures += 1;
-        }
-        if self.failures >= PATIENCE {
-            return Ok(true);
-        }
-        self.newton.go_on(self.gap, target, watch)?;
-        Ok(false)
-    }
-}
-
 /// Newton's method for one problem, somewhere on its way.
-struct Newton<'p, 'a, R, L> {
+pub(crate) struct Newton<'p, 'a, R, L> {
     problem: &'p Problem<'a, R, L>,
     /// The mean row; empty without an intercept.
     mu: Vec<f64>,
@@ -229,7 +86,9 @@ struct Newton<'p, 'a, R, L> {
 }
 
 impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
-    fn new(
+    /// Begins where `point` is. `mu` is the mean row, `mean_q` the mean of `q_i`, and `target` the gap
+    /// to be reached.
+    pub(crate) fn new(
         problem: &'p Problem<'a, R, L>,
         mu: &[f64],
         mean_q: f64,
@@ -280,19 +139,39 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         Ok(newton)
     }
 
+    /// The problem.
+    pub(crate) fn problem(&self) -> &'p Problem<'a, R, L> {
+        self.problem
+    }
+
+    /// The dual point.
+    pub(crate) fn dual(&self) -> &[f64] {
+        &self.a
+    }
+
+    /// `w`.
+    pub(crate) fn coef(&self) -> &[f64] {
+        &self.u[..self.problem.rows().n_cols()]
+    }
+
     /// The intercept of the rows as they are, not centred; 0 without one.
-    fn intercept(&self) -> f64 {
+    pub(crate) fn intercept(&self) -> f64 {
         let (coef, rest) = self.u.split_at(self.problem.rows().n_cols());
         rest.first().map_or(0.0, |b| b - dot(&self.mu, coef))
     }
 
     /// Whether the present subproblem is solved, so that an evaluation is worth its cost.
-    fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         self.excess <= self.goal
     }
 
     /// To be told what the present dual point proves, if that is not enough: asks for more.
-    fn go_on(&mut self, gap: f64, target: f64, watch: &mut Watch<'_>) -> Result<(), Error> {
+    pub(crate) fn go_on(
+        &mut self,
+        gap: f64,
+        target: f64,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
         if self.g > 0.0 {
             self.centre.copy_from_slice(&self.a);
             let shrink = match self.steps {
@@ -317,7 +196,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
     }
 
     /// One step of Newton's method, unless the present subproblem turns out to be solved.
-    fn step(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    pub(crate) fn step(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
         let gradient = self.gradient(watch)?;
         self.excess = dot(&gradient, &gradient) / (2.0 * self.problem.lambda());
         if self.excess <= 0.5 * self.least_excess {
@@ -465,15 +344,19 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
     fn add_by_entries(&self, system: &mut System, watch: &mut Watch<'_>) -> Result<(), Error> {
         let (problem, rows) = (self.problem, self.problem.rows());
         let n_blocks = rows.n_rows().div_ceil(problem.block_size());
-        // Each part needs a matrix of its own.
         let work = rows.n_stored() as f64 * rows.n_stored() as f64 / rows.n_rows() as f64;
-        let room = work / (system.matrix.len() as f64 * ENTRIES_PER_CELL);
+        let room = work / (system.n_cells() as f64 * ENTRIES_PER_CELL);
         let n_parts = (room as usize).clamp(1, MAX_PARTS).min(n_blocks);
-        let parts = watch.map(n_parts, |part| {
-            let mut system = System::new(system.size);
-            let (mut sum, mut total) = (vec![0.0; rows.n_cols()], 0.0);
-            let mut entries = Vec::new();
-            for block in problem.blocks().skip(part).step_by(n_parts) {
+        // Each part has sums of its own, of every `n_parts`th block.
+        let part = || (System::new(system.size()), vec![0.0; rows.n_cols()], 0.0);
+        let mut parts: Vec<_> = (0..n_parts).map(|_| part()).collect();
+        for from in (0..n_blocks).step_by(n_parts) {
+            watch.share(&mut parts, 1, |number, part| {
+                let Some(block) = problem.blocks().nth(from + number) else {
+                    return;
+                };
+                let (system, sum, total) = &mut part[0];
+                let mut entries = Vec::new();
                 for i in block {
                     let h = self.curvature(i);
                     if h > 0.0 {
@@ -483,17 +366,19 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
                         for &(j, x) in &entries {
                             sum[j] += h * x;
                         }
-                        total += h;
+                        *total += h;
                     }
                 }
-            }
-            (system, sum, total)
-        })?;
+            });
+            watch.beat()?;
+        }
         let (mut sum, mut total) = (vec![0.0; rows.n_cols()], 0.0);
-        for part in parts {
-            add(&mut system.matrix, &part.0.matrix);
-            add(&mut sum, &part.1);
-            total += part.2;
+        for (part, part_sum, part_total) in &parts {
+            system.add(part);
+            for (sum, part) in sum.iter_mut().zip(part_sum) {
+                *sum += part;
+            }
+            total += part_total;
         }
         if problem.fit_intercept() {
             system.centre(&self.mu, &sum, total);
@@ -544,7 +429,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
 
 /// Work of adding one row to the Hessian, in about nanoseconds, and whether that is best done entry
 /// by entry.
-fn outer_work<R: Rows>(rows: &R) -> (f64, bool) {
+pub(crate) fn outer_work<R: Rows>(rows: &R) -> (f64, bool) {
     let per_row = rows.n_stored() as f64 / rows.n_rows() as f64;
     let by_entries = 0.6 * per_row * per_row;
     let columns = rows.n_cols() as f64;
@@ -556,173 +441,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// `sum += part`.
-fn add(sum: &mut [f64], part: &[f64]) {
-    for (sum, part) in sum.iter_mut().zip(part) {
-        *sum += part;
-    }
-}
-
 /// Matrices that are filled side by side, at most, and the products of entries that each must be
 /// worth for every cell of it.
 const MAX_PARTS: usize = 8;
 const ENTRIES_PER_CELL: f64 = 8.0;
-
-/// Rows gathered before they are multiplied, and rows of the matrix that a thread works on at a time.
-const GATHERED: usize = 512;
-const STRIPE: usize = 64;
-
-/// A symmetric positive definite system of equations.
-#[derive(Default)]
-struct System {
-    size: usize,
-    /// Row by row; what is right of the diagonal does not count.
-    matrix: Vec<f64>,
-    /// Rows, times the root of their weight, still to be added.
-    gathered: Vec<f64>,
-    count: usize,
-}
-
-impl System {
-    fn new(size: usize) -> Self {
-        Self {
-            size,
-            matrix: vec![0.0; size * size],
-            gathered: Vec::new(),
-            count: 0,
-        }
-    }
-
-    fn clear(&mut self) {
-        self.matrix.fill(0.0);
-        self.count = 0;
-    }
-
-    /// Adds `h x x'` for the entries `(j, x_j)`.
-    fn add_outer(&mut self, entries: &[(usize, f64)], h: f64) {
-        for (k, &(j, x)) in entries.iter().enumerate() {
-            let hx = h * x;
-            for &(l, z) in &entries[..=k] {
-                let (row, column) = if l < j { (j, l) } else { (l, j) };
-                self.matrix[row * self.size + column] += hx * z;
-            }
-        }
-    }
-
-    /// Turns `sum h x x'` into `sum h (x - mu, 1) (x - mu, 1)'`, given `sum h x` and `sum h`.
-    fn centre(&mut self, mu: &[f64], sum: &[f64], total: f64) {
-        let last = mu.len();
-        for j in 0..last {
-            let row = &mut self.matrix[j * self.size..][..=j];
-            for (l, entry) in row.iter_mut().enumerate() {
-                *entry += (total * mu[j] - sum[j]) * mu[l] - mu[j] * sum[l];
-            }
-        }
-        for l in 0..last {
-            self.matrix[last * self.size + l] = sum[l] - total * mu[l];
-        }
-        self.matrix[last * self.size + last] = total;
-    }
-
-    /// An empty row, to be filled and ended.
-    fn next_row(&mut self) -> &mut [f64] {
-        self.gathered.resize(GATHERED * self.size, 0.0);
-        let row = &mut self.gathered[self.count * self.size..][..self.size];
-        row.fill(0.0);
-        row
-    }
-
-    /// Adds `h x x'` for the row that has been filled.
-    fn end_row(&mut self, h: f64, watch: &Watch<'_>) {
-        let root = h.sqrt();
-        for x in &mut self.gathered[self.count * self.size..][..self.size] {
-            *x *= root;
-        }
-        self.count += 1;
-        if self.count == GATHERED {
-            self.flush(watch);
-        }
-    }
-
-    /// Adds the rows that have been gathered, stripe by stripe up to the diagonal.
-    fn flush(&mut self, watch: &Watch<'_>) {
-        let (count, size) = (self.count, self.size);
-        self.count = 0;
-        let rows = ArrayView2::from_shape((count, size), &self.gathered[..count * size]);
-        let Ok(rows) = rows else {
-            return;
-        };
-        watch.share(&mut self.matrix, STRIPE * size, |number, stripe| {
-            let from = number * STRIPE;
-            let to = from + stripe.len() / size;
-            let stripe = ArrayViewMut2::from_shape((to - from, size), stripe);
-            if let Ok(mut stripe) = stripe {
-                let mut stripe = stripe.slice_mut(s![.., ..to]);
-                let (left, right) = (rows.slice(s![.., from..to]), rows.slice(s![.., ..to]));
-                general_mat_mul(1.0, &left.t(), &right, 1.0, &mut stripe);
-            }
-        });
-    }
-
-    /// Adds `value` to the first `count` entries of the diagonal.
-    fn add_diagonal(&mut self, count: usize, value: f64) {
-        for j in 0..count {
-            self.matrix[j * self.size + j] += value;
-        }
-    }
-
-    /// Overwrites `v` by the solution for the right side `v`, and the matrix by its factor.
-    ///
-    /// Where rounding has left the matrix not positive definite, a direction in which it is close to
-    /// zero is held fast.
-    fn solve(&mut self, v: &mut [f64]) {
-        let (n, level) = (self.size, Level::best());
-        // To a unit diagonal; an unknown that nothing depends on stays where it is.
-        let scales: Vec<f64> = (0..n)
-            .map(|j| {
-                let diagonal = self.matrix[j * n + j];
-                if diagonal > 0.0 {
-                    1.0 / diagonal.sqrt()
-                } else {
-                    0.0
-                }
-            })
-            .collect();
-        for i in 0..n {
-            let (above, rest) = self.matrix.split_at_mut(i * n);
-            let row = &mut rest[..n];
-            for j in 0..i {
-                let scaled = row[j] * scales[i] * scales[j];
-                let other = &above[j * n..][..n];
-                row[j] = (scaled - dense_dot(level, &row[..j], &other[..j])) / other[j];
-            }
-            let pivot = 1.0 - dense_dot(level, &row[..i], &row[..i]);
-            row[i] = if pivot > PIVOT {
-                pivot.sqrt()
-            } else {
-                f64::INFINITY
-            };
-        }
-        for (v, scale) in v.iter_mut().zip(&scales) {
-            *v *= scale;
-        }
-        for i in 0..n {
-            let row = &self.matrix[i * n..][..n];
-            v[i] = (v[i] - dense_dot(level, &row[..i], &v[..i])) / row[i];
-        }
-        for i in (0..n).rev() {
-            let row = &self.matrix[i * n..][..n];
-            v[i] /= row[i];
-            let value = v[i];
-            for (v, l) in v[..i].iter_mut().zip(row) {
-                *v -= l * value;
-            }
-        }
-        for (v, scale) in v.iter_mut().zip(&scales) {
-            *v *= scale;
-        }
-    }
-}
-
-/// Pivots of the scaled matrix up to this size are noise.
-const PIVOT: f64 = 1e-14;

@@ -11,11 +11,23 @@
 //! of its range by more than the largest violation of the pass before.)
 
 use crate::order::Order;
+use crate::solver::output::Trace;
 
 /// Visits in the short passes between two full ones, as a multiple of those in a full one. On a9a,
 /// ijcnn1, covtype and `debian_long` (hinge, to gaps of 1e-4 and 1e-6) 1, 2 and 4 differ by no more
 /// than chance, and 8 is worse; C = 100 prefers 4 and 8 by a quarter.
 const SHORT_SHARE: f64 = 2.0;
+
+/// Rows whose dual values have changed, in the order of their visits.
+#[derive(Default)]
+pub(crate) struct Moved(Vec<u32>);
+
+impl Trace for Moved {
+    #[inline]
+    fn changed(&mut self, _step: u64, i: usize, _old: f64) {
+        self.0.push(i as u32);
+    }
+}
 
 /// The passes of a run.
 pub(crate) struct Passes {
@@ -27,7 +39,7 @@ pub(crate) struct Passes {
     /// Visits of the present pass that are done.
     position: usize,
     /// The rows that the present pass has moved so far.
-    moved: Vec<u32>,
+    moved: Moved,
     /// Visits in short passes since the last full one.
     spent: usize,
 }
@@ -41,7 +53,7 @@ impl Passes {
             order,
             chosen: None,
             position: 0,
-            moved: Vec::new(),
+            moved: Moved::default(),
             spent: 0,
         }
     }
@@ -57,12 +69,12 @@ impl Passes {
         if self.position > 0 {
             return;
         }
-        let spent = self.spent + self.moved.len();
+        let spent = self.spent + self.moved.0.len();
         let limit = SHORT_SHARE * self.len() as f64;
-        if self.short && !exhaustive && !self.moved.is_empty() && spent as f64 <= limit {
+        if self.short && !exhaustive && !self.moved.0.is_empty() && spent as f64 <= limit {
             self.spent = spent;
             let chosen = self.chosen.get_or_insert_default();
-            std::mem::swap(chosen, &mut self.moved);
+            std::mem::swap(chosen, &mut self.moved.0);
             self.order.arrange(chosen);
         } else {
             self.spent = 0;
@@ -73,11 +85,11 @@ impl Passes {
                 self.order.next_epoch();
             }
         }
-        self.moved.clear();
+        self.moved.0.clear();
     }
 
-    /// The next visits, `count` at most, and where to put the rows that they move.
-    pub(crate) fn next(&mut self, count: u64) -> (&[u32], &mut Vec<u32>) {
+    /// The next visits, `count` at most, and who wants to know which rows they move, if anybody does.
+    pub(crate) fn next(&mut self, count: u64) -> (&[u32], Option<&mut Moved>) {
         let all = self.chosen.as_deref().unwrap_or(self.order.visits());
         let rest = all.len() - self.position;
         let visits = &all[self.position..][..rest.min(count as usize)];
@@ -85,7 +97,7 @@ impl Passes {
         if self.position == all.len() {
             self.position = 0;
         }
-        (visits, &mut self.moved)
+        (visits, self.short.then_some(&mut self.moved))
     }
 
     /// Whether the present pass is over.
@@ -106,7 +118,9 @@ mod tests {
         loop {
             let (visits, moved) = passes.next(3);
             rows.extend_from_slice(visits);
-            moved.extend(visits.iter().filter(|&&i| i < moving));
+            if let Some(moved) = moved {
+                moved.0.extend(visits.iter().filter(|&&i| i < moving));
+            }
             if passes.is_over() {
                 rows.sort_unstable();
                 return rows;

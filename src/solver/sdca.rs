@@ -21,7 +21,7 @@
 //!
 //! **Acceleration.** With [`Sdca::accelerate`], rows whose dual values are at rest are visited less
 //! often, see [`super::passes`], and a second-order method finishes what would take long, see
-//! [`super::newton`].
+//! [`super::finish`].
 //!
 //! **First epoch.** The modified SGD visits each row once and treats the rows seen so far as if they
 //! were all: the step for row `t` uses `W_t`, the weight seen up to and including it, for `W`.
@@ -36,8 +36,9 @@ use crate::problem::{Point, Problem, rows_per_block};
 use crate::rows::Rows;
 use crate::run::{Budget, Fit, Monitor, Record, Watch, parameter};
 use crate::solver::course::{self, Pace, Process};
+use crate::solver::finish::Finish;
 use crate::solver::frame::{Frame, Sum};
-use crate::solver::newton::Finish;
+use crate::solver::newton::Newton;
 use crate::solver::output::{Keeper, NoTrace, Output, Sums, Trace, check_average_from};
 use crate::solver::passes::Passes;
 use crate::solver::{Solver, Start};
@@ -82,7 +83,7 @@ pub struct Sdca {
     /// How the first epoch is done.
     pub first_epoch: FirstEpoch,
     /// Whether rows at rest are visited less often, and Newton's method takes over where it promises to
-    /// be cheaper: see `passes.rs` and `newton.rs`. It takes an order that visits each row
+    /// be cheaper: see `passes.rs` and `finish.rs`. It takes an order that visits each row
     /// once, and the last iterate for output. Without it, the published algorithm is followed exactly.
     pub accelerate: bool,
     /// Seed of everything random.
@@ -277,27 +278,24 @@ impl State {
         }
     }
 
-    /// SDCA steps for the rows `visits`, the first of them being step `step` of the run. Adds to
-    /// `moved` the rows whose dual values have changed.
+    /// SDCA steps for the rows `visits`, the first of them being step `step` of the run.
     #[inline]
     fn ascend<R: Rows, L: Loss>(
         &mut self,
         problem: &Problem<'_, R, L>,
         visits: &[u32],
         step: u64,
-        moved: &mut Vec<u32>,
         trace: &mut impl Trace,
     ) {
-        for (k, &visit) in visits.iter().enumerate() {
+        for (k, &i) in visits.iter().enumerate() {
             self.prefetch(problem, visits, k);
-            let i = visit as usize;
+            let i = i as usize;
             let row = self.rows[i];
             let z = self.centre + self.sum.dot(problem.rows(), i, row.m) - row.q * row.a;
             let a = problem.loss().step(z, row.q, row.a, row.y);
             if a != row.a {
                 trace.changed(step + k as u64, i, row.a);
                 self.set(problem, i, a);
-                moved.push(visit);
             }
         }
     }
@@ -432,9 +430,8 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
                 point
             };
             let target = target.min(self.tol * at_zero);
-            let reached = point.certificate.dual;
-            let finish = Finish::new(self.problem, mu, mean_q, start, target, reached, watch)?;
-            self.finish = Some(finish);
+            let newton = Newton::new(self.problem, mu, mean_q, start, target, watch)?;
+            self.finish = Some(Finish::new(newton, point.certificate));
         }
         Ok(ControlFlow::Continue(()))
     }
@@ -460,11 +457,12 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         let (visits, moved) = passes.next(until - step);
         let until = step + visits.len() as u64;
         let seen = &mut self.seen;
-        match (keeper.tally(), sgd) {
-            (None, false) => state.ascend(problem, visits, step + 1, moved, &mut NoTrace),
-            (Some(sums), false) => state.ascend(problem, visits, step + 1, moved, sums),
-            (None, true) => state.descend(problem, visits, step + 1, seen, &mut NoTrace),
-            (Some(sums), true) => state.descend(problem, visits, step + 1, seen, sums),
+        match (keeper.tally(), moved, sgd) {
+            (Some(sums), _, false) => state.ascend(problem, visits, step + 1, sums),
+            (None, Some(moved), false) => state.ascend(problem, visits, step + 1, moved),
+            (None, None, false) => state.ascend(problem, visits, step + 1, &mut NoTrace),
+            (Some(sums), _, true) => state.descend(problem, visits, step + 1, seen, sums),
+            (None, _, true) => state.descend(problem, visits, step + 1, seen, &mut NoTrace),
         }
         if passes.is_over() {
             state.end_pass();

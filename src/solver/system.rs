@@ -1,0 +1,308 @@
+//! Systems of equations with a sum of outer products of rows for a matrix, solved by Cholesky's
+//! method.
+
+use ndarray::linalg::general_mat_mul;
+use ndarray::{ArrayView2, ArrayViewMut2, s};
+
+use crate::kernel::{Level, dense_dot};
+use crate::run::Watch;
+
+/// Rows gathered before they are multiplied, and rows of the matrix that a thread works on at a time.
+const GATHERED: usize = 512;
+const STRIPE: usize = 64;
+
+/// A symmetric positive definite system of equations.
+#[derive(Default)]
+pub(crate) struct System {
+    size: usize,
+    /// Row by row; what is right of the diagonal does not count.
+    matrix: Vec<f64>,
+    /// Rows, times the root of their weight, still to be added.
+    gathered: Vec<f64>,
+    count: usize,
+}
+
+impl System {
+    /// A matrix of zeros.
+    pub(crate) fn new(size: usize) -> Self {
+        Self {
+            size,
+            matrix: vec![0.0; size * size],
+            gathered: Vec::new(),
+            count: 0,
+        }
+    }
+
+    /// Number of unknowns.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Numbers in the matrix.
+    pub(crate) fn n_cells(&self) -> usize {
+        self.matrix.len()
+    }
+
+    /// Adds another matrix.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (cell, other) in self.matrix.iter_mut().zip(&other.matrix) {
+            *cell += other;
+        }
+    }
+
+    /// Makes the matrix 0.
+    pub(crate) fn clear(&mut self) {
+        self.matrix.fill(0.0);
+        self.count = 0;
+    }
+
+    /// Adds `h x x'` for the entries `(j, x_j)`.
+    pub(crate) fn add_outer(&mut self, entries: &[(usize, f64)], h: f64) {
+        for (k, &(j, x)) in entries.iter().enumerate() {
+            let hx = h * x;
+            for &(l, z) in &entries[..=k] {
+                let (row, column) = if l < j { (j, l) } else { (l, j) };
+                self.matrix[row * self.size + column] += hx * z;
+            }
+        }
+    }
+
+    /// Turns `sum h x x'` into `sum h (x - mu, 1) (x - mu, 1)'`, given `sum h x` and `sum h`.
+    pub(crate) fn centre(&mut self, mu: &[f64], sum: &[f64], total: f64) {
+        let last = mu.len();
+        for j in 0..last {
+            let row = &mut self.matrix[j * self.size..][..=j];
+            for (l, entry) in row.iter_mut().enumerate() {
+                *entry += (total * mu[j] - sum[j]) * mu[l] - mu[j] * sum[l];
+            }
+        }
+        for l in 0..last {
+            self.matrix[last * self.size + l] = sum[l] - total * mu[l];
+        }
+        self.matrix[last * self.size + last] = total;
+    }
+
+    /// An empty row, to be filled and ended.
+    pub(crate) fn next_row(&mut self) -> &mut [f64] {
+        self.gathered.resize(GATHERED * self.size, 0.0);
+        let row = &mut self.gathered[self.count * self.size..][..self.size];
+        row.fill(0.0);
+        row
+    }
+
+    /// Adds `h x x'` for the row that has been filled.
+    pub(crate) fn end_row(&mut self, h: f64, watch: &Watch<'_>) {
+        let root = h.sqrt();
+        for x in &mut self.gathered[self.count * self.size..][..self.size] {
+            *x *= root;
+        }
+        self.count += 1;
+        if self.count == GATHERED {
+            self.flush(watch);
+        }
+    }
+
+    /// Adds the rows that have been gathered, stripe by stripe up to the diagonal.
+    pub(crate) fn flush(&mut self, watch: &Watch<'_>) {
+        let (count, size) = (self.count, self.size);
+        self.count = 0;
+        let rows = ArrayView2::from_shape((count, size), &self.gathered[..count * size])
+            .expect("count rows of size entries");
+        watch.share(&mut self.matrix, STRIPE * size, |number, stripe| {
+            let from = number * STRIPE;
+            let to = from + stripe.len() / size;
+            let mut stripe =
+                ArrayViewMut2::from_shape((to - from, size), stripe).expect("whole rows");
+            let mut stripe = stripe.slice_mut(s![.., ..to]);
+            let (left, right) = (rows.slice(s![.., from..to]), rows.slice(s![.., ..to]));
+            general_mat_mul(1.0, &left.t(), &right, 1.0, &mut stripe);
+        });
+    }
+
+    /// Adds `value` to the first `count` entries of the diagonal.
+    pub(crate) fn add_diagonal(&mut self, count: usize, value: f64) {
+        for j in 0..count {
+            self.matrix[j * self.size + j] += value;
+        }
+    }
+
+    /// Overwrites `v` by the solution for the right side `v`, and the matrix by its factor.
+    ///
+    /// Where rounding has left the matrix not positive definite, a direction in which it is close to
+    /// zero is held fast.
+    pub(crate) fn solve(&mut self, v: &mut [f64]) {
+        let (n, level) = (self.size, Level::best());
+        // To a unit diagonal; an unknown that nothing depends on stays where it is.
+        let scales: Vec<f64> = (0..n)
+            .map(|j| {
+                let diagonal = self.matrix[j * n + j];
+                if diagonal > 0.0 {
+                    1.0 / diagonal.sqrt()
+                } else {
+                    0.0
+                }
+            })
+            .collect();
+        for i in 0..n {
+            let (above, rest) = self.matrix.split_at_mut(i * n);
+            let row = &mut rest[..n];
+            for j in 0..i {
+                let scaled = row[j] * scales[i] * scales[j];
+                let other = &above[j * n..][..n];
+                row[j] = (scaled - dense_dot(level, &row[..j], &other[..j])) / other[j];
+            }
+            let pivot = 1.0 - dense_dot(level, &row[..i], &row[..i]);
+            row[i] = if pivot > PIVOT {
+                pivot.sqrt()
+            } else {
+                f64::INFINITY
+            };
+        }
+        for (v, scale) in v.iter_mut().zip(&scales) {
+            *v *= scale;
+        }
+        for i in 0..n {
+            let row = &self.matrix[i * n..][..n];
+            v[i] = (v[i] - dense_dot(level, &row[..i], &v[..i])) / row[i];
+        }
+        for i in (0..n).rev() {
+            let row = &self.matrix[i * n..][..n];
+            v[i] /= row[i];
+            let value = v[i];
+            for (v, l) in v[..i].iter_mut().zip(row) {
+                *v -= l * value;
+            }
+        }
+        for (v, scale) in v.iter_mut().zip(&scales) {
+            *v *= scale;
+        }
+    }
+}
+
+/// Pivots of the scaled matrix up to this size are noise.
+const PIVOT: f64 = 1e-14;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Unwatched;
+    use proptest::prelude::*;
+
+    type Rows = Vec<Vec<f64>>;
+
+    /// More rows than columns, with weights, and a right side.
+    fn problems() -> impl Strategy<Value = (Rows, Vec<f64>, Vec<f64>)> {
+        (1usize..90).prop_flat_map(|size| {
+            let number = || -1.0..1.0;
+            let row = prop::collection::vec(number(), size);
+            let n = size + 3;
+            (
+                prop::collection::vec(row, n),
+                prop::collection::vec(0.1..2.0, n),
+                prop::collection::vec(number(), size),
+            )
+        })
+    }
+
+    fn by_entries(rows: &[Vec<f64>], weights: &[f64]) -> System {
+        let mut system = System::new(rows[0].len());
+        for (row, &h) in rows.iter().zip(weights) {
+            // In an order that is not that of the columns.
+            let entries: Vec<_> = row.iter().copied().enumerate().rev().collect();
+            system.add_outer(&entries, h);
+        }
+        system
+    }
+
+    fn by_rows(rows: &[Vec<f64>], weights: &[f64]) -> System {
+        let mut unwatched = Unwatched;
+        let watch = Watch::new(None, &mut unwatched);
+        let mut system = System::new(rows[0].len());
+        for (row, &h) in rows.iter().zip(weights) {
+            system.next_row().copy_from_slice(row);
+            system.end_row(h, &watch);
+        }
+        system.flush(&watch);
+        system
+    }
+
+    /// Entry by entry, from the definition.
+    fn naive(rows: &[Vec<f64>], weights: &[f64], j: usize, l: usize) -> f64 {
+        let terms = rows.iter().zip(weights);
+        terms.map(|(row, h)| h * row[j] * row[l]).sum()
+    }
+
+    fn lower(size: usize) -> impl Iterator<Item = (usize, usize)> {
+        (0..size).flat_map(|j| (0..=j).map(move |l| (j, l)))
+    }
+
+    proptest! {
+        #[test]
+        fn both_ways_of_adding_rows_agree_with_the_naive((rows, weights, _) in problems()) {
+            let size = rows[0].len();
+            for system in [by_entries(&rows, &weights), by_rows(&rows, &weights)] {
+                for (j, l) in lower(size) {
+                    let expected = naive(&rows, &weights, j, l);
+                    prop_assert!((system.matrix[j * size + l] - expected).abs() < 1e-12);
+                }
+            }
+        }
+
+        #[test]
+        fn centring_is_as_if_the_rows_had_been_centred((rows, weights, mu) in problems()) {
+            let size = mu.len();
+            let total: f64 = weights.iter().sum();
+            let sum: Vec<f64> = (0..size)
+                .map(|j| rows.iter().zip(&weights).map(|(row, h)| h * row[j]).sum())
+                .collect();
+            let widened: Rows = rows.iter().map(|row| [&row[..], &[0.0]].concat()).collect();
+            let centred = |row: &Vec<f64>| -> Vec<f64> {
+                let shifted = row.iter().zip(&mu).map(|(x, m)| x - m);
+                shifted.chain([1.0]).collect()
+            };
+            let expected: Rows = rows.iter().map(centred).collect();
+            let mut system = by_entries(&widened, &weights);
+            system.centre(&mu, &sum, total);
+            for (j, l) in lower(size + 1) {
+                let expected = naive(&expected, &weights, j, l);
+                prop_assert!((system.matrix[j * (size + 1) + l] - expected).abs() < 1e-11);
+            }
+        }
+
+        #[test]
+        fn the_solution_solves_whatever_the_scales((rows, weights, right) in problems()) {
+            let size = right.len();
+            // Columns from 1e-6 to 1e6.
+            let scale = |j: usize| 1e-6 * 10f64.powf((j * 7 % 13) as f64);
+            let rows: Rows = rows
+                .into_iter()
+                .map(|row| row.into_iter().enumerate().map(|(j, x)| x * scale(j)).collect())
+                .collect();
+            let mut system = by_rows(&rows, &weights);
+            for j in 0..size {
+                system.matrix[j * size + j] += scale(j) * scale(j);
+            }
+            let mut v: Vec<f64> = right.iter().enumerate().map(|(j, r)| r * scale(j)).collect();
+            system.solve(&mut v);
+            for j in 0..size {
+                let mut left = scale(j) * scale(j) * v[j];
+                for (l, v) in v.iter().enumerate() {
+                    left += naive(&rows, &weights, j, l) * v;
+                }
+                let residual = (left - right[j] * scale(j)).abs();
+                prop_assert!(residual < 1e-10 * scale(j), "{residual} in unknown {j}");
+            }
+        }
+    }
+
+    #[test]
+    fn unknowns_that_nothing_tells_apart_are_held_fast() {
+        // Two equal columns, and one of zeros.
+        let rows = vec![vec![1.0, 1.0, 0.0], vec![2.0, 2.0, 0.0]];
+        let mut system = by_rows(&rows, &[1.0, 1.0]);
+        let mut v = vec![5.0, 5.0, 0.0];
+        system.solve(&mut v);
+        assert_eq!(v[1..], [0.0, 0.0]);
+        assert!((v[0] - 1.0).abs() < 1e-15);
+    }
+}
