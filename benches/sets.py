@@ -21,6 +21,7 @@ from sklearn.datasets import (
     load_breast_cancer,
     load_diabetes,
     load_digits,
+    load_wine,
 )
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -33,6 +34,8 @@ CLASSIFICATION = ("hinge", "squared_hinge", "log")
 REGRESSION = ("squared", "absolute")
 # The digit that is told from all others.
 DIGIT = 8
+# The shape parameters of the losses that have one, as they are by default.
+GAMMA, DELTA, EPSILON, QUANTILE = 1.0, 1.35, 0.1, 0.5
 
 
 class MissingDataError(Exception):
@@ -41,7 +44,7 @@ class MissingDataError(Exception):
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set, prepared: byte pixels are in 0..1, labels are -1 and +1."""
+    """A data set, whose labels, if it has classes, are -1 and +1."""
 
     name: str
     X: Matrix
@@ -83,10 +86,17 @@ class Problem:
         """The factor of ``|w|^2 / 2`` beside the mean of the losses."""
         return 1 / (self.C * len(self.y))
 
-    def objective(self, w: Floats) -> float:
-        """Return ``P(w)``: what every solver is judged by."""
-        p = self.X @ w
+    def objective(self, w: Floats, b: float = 0.0) -> float:
+        """Return ``P(w, b)``: what every solver is judged by."""
+        p = self.X @ w + b
         return float(losses(self.loss, p, self.y).mean() + self.lam / 2 * (w @ w))
+
+    def rounding(self, w: Floats, b: float = 0.0) -> float:
+        """Return by how much rounding in the predictions may change ``P(w, b)``."""
+        p = self.X @ w + b
+        apart = 8 * np.finfo(np.float64).eps * (abs(self.X) @ np.abs(w) + abs(b))
+        above, below = (losses(self.loss, q, self.y) for q in (p + apart, p - apart))
+        return float(np.abs(above - below).mean())
 
 
 def losses(loss: str, p: Floats, y: Floats) -> Floats:
@@ -95,25 +105,57 @@ def losses(loss: str, p: Floats, y: Floats) -> Floats:
         return np.maximum(0, 1 - y * p)
     if loss == "squared_hinge":
         return np.maximum(0, 1 - y * p) ** 2
+    if loss == "smooth_hinge":
+        short = np.maximum(0, 1 - y * p)
+        return np.where(short <= GAMMA, short**2 / (2 * GAMMA), short - GAMMA / 2)
     if loss == "log":
         return np.logaddexp(0, -y * p)
     if loss == "squared":
         return (p - y) ** 2 / 2
     if loss == "absolute":
         return np.abs(p - y)
+    if loss == "huber":
+        off = np.abs(p - y)
+        return np.where(off <= DELTA, off**2 / 2, DELTA * off - DELTA**2 / 2)
+    if loss == "epsilon_insensitive":
+        return np.maximum(0, np.abs(p - y) - EPSILON)
+    if loss == "quantile":
+        return np.maximum(QUANTILE * (y - p), (QUANTILE - 1) * (y - p))
     raise ValueError(f"loss: found {loss!r}")
 
 
 @lru_cache(maxsize=1)
 def load(name: str) -> DataSet:
-    """Load a set by its name in ``SETS``, or say why it is missing."""
-    X, y = SETS[name].read(name)
-    return DataSet(name, *SETS[name].prepare(X, y))
+    """Load a set by its name in ``SETS``, or say why it is missing.
+
+    Pixels are brought to 0..1 and some columns standardised; so are targets that are
+    numbers, as no solver of the comparison fits an intercept.
+    """
+    source = SETS[name]
+    X, y = source.read(name)
+    y = _standardised(y) if source.label is None else source.label(y)
+    return DataSet(name, source.scale(X), y)
+
+
+@lru_cache(maxsize=1)
+def load_raw(name: str) -> DataSet:
+    """Load a set as it is stored, nothing scaled, or say why it is missing."""
+    source = SETS[name]
+    X, y = source.read(name)
+    if not sp.issparse(X):
+        X = np.ascontiguousarray(X, dtype=np.float64)
+    y = y.astype(np.float64) if source.label is None else source.label(y)
+    return DataSet(name, X, y)
+
+
+def is_regression(name: str) -> bool:
+    """Return whether the targets of a set are numbers."""
+    return SETS[name].label is None
 
 
 def losses_of(name: str) -> tuple[str, ...]:
     """Return the losses that suit a set."""
-    return REGRESSION if SETS[name].prepare is _regression else CLASSIFICATION
+    return REGRESSION if is_regression(name) else CLASSIFICATION
 
 
 def _stored(name: str) -> Raw:
@@ -194,25 +236,24 @@ def _california() -> Raw:
     return X, y
 
 
-def _labels(X: Matrix, y: Targets) -> tuple[Matrix, Floats]:
-    return X, np.where(np.asarray(y) > 0, 1.0, -1.0)
+def _signs(y: Targets) -> Floats:
+    return np.where(np.asarray(y) > 0, 1.0, -1.0)
 
 
-def _pixels(X: Matrix, y: Targets) -> tuple[Matrix, Floats]:
-    return _labels(X / 255, y)
+def _is(label: int) -> Callable[[Targets], Floats]:
+    return lambda y: np.where(y == label, 1.0, -1.0)
 
 
-def _digit_pixels(X: Matrix, y: Targets) -> tuple[Matrix, Floats]:
-    return X / X.max(), np.where(y == DIGIT, 1.0, -1.0)
+def _as_stored(X: Matrix) -> Matrix:
+    return X
 
 
-def _scaled_labels(X: Matrix, y: Targets) -> tuple[Matrix, Floats]:
-    return _labels(_standardised(X), y)
+def _bytes(X: Matrix) -> Matrix:
+    return X / 255
 
 
-def _regression(X: Matrix, y: Targets) -> tuple[Matrix, Floats]:
-    """Standardise dense columns, and the target, as no solver fits an intercept."""
-    return X if sp.issparse(X) else _standardised(X), _standardised(y)
+def _by_largest(X: Matrix) -> Matrix:
+    return X / X.max()
 
 
 def _standardised(values: NDArray[Any]) -> Floats:
@@ -227,26 +268,38 @@ def _bundled(loader: Callable[..., Raw]) -> Callable[[str], Raw]:
 
 @dataclass(frozen=True)
 class _Source:
+    """How to read a set, make -1 and +1 of its labels, and scale it.
+
+    No label means that the targets are numbers.
+    """
+
     read: Callable[[str], Raw]
-    prepare: Callable[[Matrix, Targets], tuple[Matrix, Floats]]
+    label: Callable[[Targets], Floats] | None = _signs
+    scale: Callable[[Matrix], Matrix] = _as_stored
 
 
 SETS = {
-    "a9a": _Source(_stored, _labels),
-    "ijcnn1": _Source(_stored, _labels),
-    "covtype": _Source(_stored_or(_covtype), _labels),
-    "debian_long_bin": _Source(_stored, _labels),
-    "debian_paths_bin": _Source(_stored, _labels),
-    "news20_123gram_bin": _Source(_stored, _labels),
-    "skin": _Source(_stored_or(_skin), _pixels),
-    "mnist": _Source(_stored_or(_mnist), _digit_pixels),
-    "bloodcells_lym_neu": _Source(_stored, _pixels),
-    "nycflights_onehot": _Source(_stored, _regression),
-    "california_housing": _Source(_stored_or(_california), _regression),
-    "breast_cancer": _Source(_bundled(load_breast_cancer), _scaled_labels),
-    "digits": _Source(_bundled(load_digits), _digit_pixels),
-    "diabetes": _Source(_bundled(load_diabetes), _regression),
+    "a9a": _Source(_stored),
+    "ijcnn1": _Source(_stored),
+    "covtype": _Source(_stored_or(_covtype)),
+    "debian_long_bin": _Source(_stored),
+    "debian_paths_bin": _Source(_stored),
+    "news20_123gram_bin": _Source(_stored),
+    "skin": _Source(_stored_or(_skin), scale=_bytes),
+    "mnist": _Source(_stored_or(_mnist), _is(DIGIT), _by_largest),
+    "bloodcells_lym_neu": _Source(_stored, scale=_bytes),
+    "nycflights_onehot": _Source(_stored, None),
+    "california_housing": _Source(_stored_or(_california), None, _standardised),
+    "arrhythmia": _Source(_stored, scale=_standardised),
+    "adult_onehot": _Source(_stored, scale=_standardised),
+    "gene_all": _Source(_stored, scale=_standardised),
+    "breast_cancer": _Source(_bundled(load_breast_cancer), scale=_standardised),
+    "wine": _Source(_bundled(load_wine), _is(0), _standardised),
+    "digits": _Source(_bundled(load_digits), _is(DIGIT), _by_largest),
+    "diabetes": _Source(_bundled(load_diabetes), None, _standardised),
 }
-BUNDLED = ("breast_cancer", "digits", "diabetes")
+BUNDLED = ("breast_cancer", "wine", "digits", "diabetes")
 QUICK = ("a9a", "ijcnn1", "california_housing")
-FULL = tuple(name for name in SETS if name not in BUNDLED)
+# Of interest where nothing is scaled; the comparison has enough without them.
+ONLY_RAW = ("arrhythmia", "adult_onehot", "gene_all")
+FULL = tuple(name for name in SETS if name not in (*BUNDLED, *ONLY_RAW))

@@ -9,7 +9,8 @@ use crate::loss::Loss;
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
 use crate::run::{Certificate, Watch};
-use crate::solver::newton::{self, Newton};
+use crate::solver::hessian;
+use crate::solver::newton::Newton;
 
 /// Newton's method at work, and whether it does work.
 pub(crate) struct Finish<'p, 'a, R, L> {
@@ -18,10 +19,10 @@ pub(crate) struct Finish<'p, 'a, R, L> {
     held: (f64, Option<Vec<f64>>),
     /// `D` where the method began: less will not do.
     least_dual: f64,
-    /// Whether `w(a)` has failed, so that the model of Newton's method itself may be the result.
-    by_itself: bool,
-    /// The gap of the present point.
-    gap: f64,
+    /// What the present point proves.
+    present: Certificate,
+    /// For the model of Newton's method itself.
+    own: Point,
     /// The smallest gap of Newton's method itself, and how many times in a row it has since failed to
     /// halve it.
     best: f64,
@@ -31,17 +32,10 @@ pub(crate) struct Finish<'p, 'a, R, L> {
 /// Gaps that differ by less than this part of `P` are alike.
 const ROUNDING: f64 = 1e-12;
 
-/// Failures after which `w(a)` is taken to be spoilt by rounding, and after which the method is given
-/// up.
-const DOUBT: u32 = 2;
+/// Failures after which the method is given up.
 const PATIENCE: u32 = 8;
 
 impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
-    /// Whether the problem is of the kind that the method is for.
-    pub(crate) fn suits(problem: &Problem<'_, R, L>) -> bool {
-        problem.rows().n_cols() <= newton::MAX_COLUMNS
-    }
-
     /// Work of the whole finish from the dual point `a(i)` on, in about nanoseconds.
     pub(crate) fn work(problem: &Problem<'_, R, L>, a: impl Fn(usize) -> f64) -> f64 {
         let rows = problem.rows();
@@ -50,11 +44,9 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
         let free = problem
             .counting()
             .filter(|&i| loss.curvature(a(i), problem.target(i)) > 0.0)
-            .count() as f64;
-        let columns = rows.n_cols() as f64;
+            .count();
         let iterations = if loss.smoothness() > 0.0 { 7.0 } else { 30.0 };
-        let system = free * newton::outer_work(rows).0 + 0.05 * columns.powi(3);
-        iterations * (2.0 * stored + 25.0 * n + system)
+        iterations * (2.0 * stored + 25.0 * n + hessian::cheapest(rows, free).1)
     }
 
     /// Takes over a run whose point proves `reached`.
@@ -63,8 +55,8 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
             newton,
             held: (reached.gap, None),
             least_dual: reached.dual,
-            by_itself: false,
-            gap: f64::INFINITY,
+            present: reached,
+            own: Point::default(),
             best: f64::INFINITY,
             failures: 0,
         }
@@ -82,9 +74,9 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
 
     /// Certifies the present point. Says whether it is the best so far.
     ///
-    /// That is the dual point with `w(a)`, as everywhere else in SDCA. But on columns of very different
-    /// sizes rounding in `a` alone can spoil `w(a)`: where it has made no progress, the model of
-    /// Newton's method is the result, if it is the better one.
+    /// That is the dual point with `w(a)`, as everywhere else in SDCA, if it is good enough. But `w(a)`
+    /// takes more accuracy of `a` than the model of Newton's method has itself, and on columns of very
+    /// different sizes rounding in `a` alone can spoil it: else the better one of the two counts.
     pub(crate) fn certify(
         &mut self,
         tol: f64,
@@ -94,27 +86,30 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
     ) -> Result<bool, Error> {
         let (newton, problem) = (&self.newton, self.newton.problem());
         let dual = || newton.dual().iter().copied();
-        self.by_itself |= self.failures >= DOUBT;
         point.search_from(newton.intercept());
         problem.evaluate(dual(), precision, point, watch)?;
-        let of_dual = point.certificate;
-        let mut own = false;
-        if self.by_itself && !of_dual.is_within(tol) {
+        let mut is_own = false;
+        if !point.certificate.is_within(tol) {
+            let own = &mut self.own;
+            own.search_from(newton.intercept());
             let coef = newton.coef().iter().copied();
-            problem.evaluate_pair(coef, dual(), precision, point, watch)?;
-            own = point.certificate.gap < of_dual.gap || of_dual.gap.is_nan();
-            if !own {
-                problem.evaluate(dual(), precision, point, watch)?;
+            problem.evaluate_pair(coef, dual(), precision, own, watch)?;
+            let gap = point.certificate.gap;
+            is_own = own.certificate.gap < gap || gap.is_nan();
+            if is_own {
+                std::mem::swap(point, own);
             }
         }
-        let certificate = point.certificate;
-        self.gap = certificate.gap;
+        self.present = point.certificate;
+        let Certificate {
+            primal, dual, gap, ..
+        } = self.present;
         // Of points that differ by rounding, the later one is the better.
-        let rounding = ROUNDING * certificate.primal.abs();
-        let is_best = self.gap < self.held.0 + rounding
-            && certificate.dual >= self.least_dual - ROUNDING * self.least_dual.abs();
+        let rounding = ROUNDING * primal.abs();
+        let is_best = gap < self.held.0 + rounding
+            && dual >= self.least_dual - ROUNDING * self.least_dual.abs();
         if is_best {
-            self.held = (self.gap, own.then(|| point.coef.clone()));
+            self.held = (gap, is_own.then(|| point.coef.clone()));
         }
         Ok(is_best)
     }
@@ -124,20 +119,22 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
         self.held.1.as_deref()
     }
 
-    /// To be told that the gap is still larger than `target`. Says whether there is no hope.
-    pub(crate) fn has_failed(&mut self, target: f64, watch: &mut Watch<'_>) -> Result<bool, Error> {
+    /// To be told that the present point will not do: the gap is to be at most `tol` times its `P`. Says
+    /// whether there is no hope.
+    pub(crate) fn has_failed(&mut self, tol: f64, watch: &mut Watch<'_>) -> Result<bool, Error> {
         if !self.newton.is_ready() {
             return Ok(false);
         }
-        if self.gap <= 0.5 * self.best {
-            (self.best, self.failures) = (self.gap, 0);
+        let Certificate { primal, gap, .. } = self.present;
+        if gap <= 0.5 * self.best {
+            (self.best, self.failures) = (gap, 0);
         } else {
             self.failures += 1;
         }
         if self.failures >= PATIENCE {
             return Ok(true);
         }
-        self.newton.go_on(self.gap, target, watch)?;
+        self.newton.go_on(gap, tol * primal, watch)?;
         Ok(false)
     }
 }

@@ -7,6 +7,7 @@ mod course;
 mod dual_gradient;
 mod finish;
 mod frame;
+mod hessian;
 mod newton;
 mod output;
 mod passes;

@@ -1,5 +1,4 @@
-//! Newton's method on the primal, or on that of a proximal point step of the dual, for problems with
-//! few columns.
+//! Newton's method on the primal, or on that of a proximal point step of the dual.
 //!
 //! **Smooth losses**: Newton's method on the primal. With `u = (w, b)` and `p_i = x_i.w + b`,
 //!
@@ -23,9 +22,8 @@
 //! the flat pieces. Newton's method solves it (semismooth, because `h` jumps); then the centre moves
 //! to `a`, and `g` shrinks. For `g = 0` this is the smooth case.
 //!
-//! The step along Newton's direction goes to where the derivative of `F` changes sign, which the
-//! convexity of `F` makes safe from anywhere. The system is scaled to a unit diagonal and solved by
-//! Cholesky's method, which makes columns of any size alike.
+//! The step along Newton's direction, see [`super::hessian`], goes to where the derivative of `F`
+//! changes sign, which the convexity of `F` makes safe from anywhere.
 //!
 //! With an intercept, rows are centred at their mean `mu`: `p_i = (x_i - mu).w + b'`.
 
@@ -34,10 +32,8 @@ use crate::loss::Loss;
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
 use crate::run::Watch;
+use crate::solver::hessian::{Design, Hessian, dot};
 use crate::solver::system::System;
-
-/// Most columns for which the system is solved by Cholesky's method.
-pub(crate) const MAX_COLUMNS: usize = 1500;
 
 /// The proximal weight begins at a tenth of the mean `q`, within these limits, and never becomes less
 /// than this fraction of that.
@@ -48,26 +44,34 @@ const LAST_WEIGHT: f64 = 1e-7;
 /// that are flat at its start are not at its end.
 const SHORT: f64 = 0.25;
 
+/// So many of them, and proximal steps are tried on a smooth loss, too: it is flat or straight for most
+/// rows, as the hinge losses are where the classes can be told apart.
+const MANY_SHORT: u32 = 5;
+
 /// Steps without progress after which there is none to come.
 const IDLE: u32 = 15;
 
+/// Limits of the residual that conjugate gradients may leave, relative to the gradient.
+const PRECISION: (f64, f64) = (1e-2, 1e-1);
+
 /// Newton's method for one problem, somewhere on its way.
 pub(crate) struct Newton<'p, 'a, R, L> {
-    problem: &'p Problem<'a, R, L>,
-    /// The mean row; empty without an intercept.
-    mu: Vec<f64>,
-    /// `w` and, if there is an intercept, `b'`.
+    design: Design<'p, 'a, R, L>,
+    /// `w` and, if there is an intercept, `b'`; and where it has begun.
     u: Vec<f64>,
+    first_u: Vec<f64>,
     /// `p_i`.
     p: Vec<f64>,
     /// `a_i`.
     a: Vec<f64>,
-    /// `k_i`; empty for `g = 0`.
+    /// `k_i`: the dual point at the beginning for `g = 0`.
     centre: Vec<f64>,
-    /// The proximal weight.
+    /// The proximal weight, and the one that it begins at.
     g: f64,
-    least_g: f64,
+    first_g: f64,
     system: System,
+    /// `c_i h_i / W`.
+    weights: Vec<f64>,
     /// What a step along the direction adds to `p`.
     change: Vec<f64>,
     /// `|grad F|^2 / (2 lambda) = (lambda/2) |w - w(a)|^2`: what the present subproblem, not being
@@ -76,6 +80,8 @@ pub(crate) struct Newton<'p, 'a, R, L> {
     /// After a step that a kink has cut short, how far ahead the Hessian looks, as a fraction of the
     /// last direction.
     look_ahead: f64,
+    /// Such steps in the present subproblem.
+    n_short: u32,
     /// Steps in the present subproblem.
     steps: u32,
     /// The smallest excess in the present subproblem, and the steps since it was last halved.
@@ -96,52 +102,68 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         target: f64,
         watch: &mut Watch<'_>,
     ) -> Result<Self, Error> {
-        let loss = problem.loss();
         let mut u = point.coef.clone();
         let mut mean = Vec::new();
         if problem.fit_intercept() {
             mean = mu.to_vec();
             u.push(point.intercept + mean.iter().zip(&u).map(|(m, w)| m * w).sum::<f64>());
         }
-        let smooth = loss.smoothness() > 0.0;
-        let g = if smooth {
-            0.0
-        } else {
-            (0.1 * mean_q).clamp(FIRST_WEIGHT.0, FIRST_WEIGHT.1)
-        };
         let mut newton = Self {
-            problem,
-            mu: mean,
+            design: Design { problem, mu: mean },
             p: point
                 .predictions
                 .iter()
                 .map(|p| p + point.intercept)
                 .collect(),
             a: point.dual.clone(),
-            centre: if smooth {
-                Vec::new()
-            } else {
-                point.dual.clone()
-            },
-            g,
-            least_g: g * LAST_WEIGHT,
-            system: System::new(u.len()),
+            centre: point.dual.clone(),
+            g: 0.0,
+            first_g: (0.1 * mean_q).clamp(FIRST_WEIGHT.0, FIRST_WEIGHT.1),
+            system: System::default(),
+            weights: vec![0.0; point.dual.len()],
             change: vec![0.0; point.dual.len()],
             excess: f64::INFINITY,
             steps: 0,
             least_excess: f64::INFINITY,
             idle: 0,
             look_ahead: 0.0,
+            n_short: 0,
             goal: 0.1 * target,
+            first_u: u.clone(),
             u,
         };
-        newton.slide(0.0, watch)?;
+        if problem.loss().smoothness() > 0.0 {
+            newton.slide(0.0, watch)?;
+        } else {
+            newton.soften(watch)?;
+        }
         Ok(newton)
+    }
+
+    /// Begins with proximal steps where the method has begun.
+    fn soften(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+        self.g = self.first_g;
+        self.u.clone_from(&self.first_u);
+        self.design
+            .products(&self.u, |_| true, &mut self.p, watch)?;
+        self.a.clone_from(&self.centre);
+        self.begin_subproblem();
+        self.slide(0.0, watch)
+    }
+
+    /// Forgets about the steps of the subproblem before.
+    fn begin_subproblem(&mut self) {
+        self.steps = 0;
+        self.excess = f64::INFINITY;
+        self.least_excess = f64::INFINITY;
+        self.idle = 0;
+        self.look_ahead = 0.0;
+        self.n_short = 0;
     }
 
     /// The problem.
     pub(crate) fn problem(&self) -> &'p Problem<'a, R, L> {
-        self.problem
+        self.design.problem
     }
 
     /// The dual point.
@@ -151,13 +173,12 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
 
     /// `w`.
     pub(crate) fn coef(&self) -> &[f64] {
-        &self.u[..self.problem.rows().n_cols()]
+        &self.u[..self.design.problem.rows().n_cols()]
     }
 
     /// The intercept of the rows as they are, not centred; 0 without one.
     pub(crate) fn intercept(&self) -> f64 {
-        let (coef, rest) = self.u.split_at(self.problem.rows().n_cols());
-        rest.first().map_or(0.0, |b| b - dot(&self.mu, coef))
+        self.design.shift(&self.u)
     }
 
     /// Whether the present subproblem is solved, so that an evaluation is worth its cost.
@@ -179,26 +200,26 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
                 7..=12 => 0.35,
                 _ => 0.6,
             };
-            self.steps = 0;
-            self.g = (self.g * shrink).max(self.least_g);
-            self.slide(0.0, watch)?;
+            self.g = (self.g * shrink).max(LAST_WEIGHT * self.first_g);
             self.goal = self.goal.min(0.1 * target);
+            self.begin_subproblem();
+            self.slide(0.0, watch)
         } else {
-            // Not a number if the gap is none.
-            let factor = (0.1 * target / gap).clamp(1e-6, 0.1);
-            self.goal *= if factor.is_nan() { 0.1 } else { factor };
+            self.goal = self.goal.min(0.1 * target);
+            if self.idle <= IDLE {
+                // Not a number if the gap is none.
+                let factor = (0.1 * target / gap).clamp(1e-6, 0.1);
+                self.goal *= if factor.is_nan() { 0.1 } else { factor };
+            }
+            self.begin_subproblem();
+            Ok(())
         }
-        self.excess = f64::INFINITY;
-        self.least_excess = f64::INFINITY;
-        self.idle = 0;
-        self.look_ahead = 0.0;
-        Ok(())
     }
 
     /// One step of Newton's method, unless the present subproblem turns out to be solved.
     pub(crate) fn step(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
         let gradient = self.gradient(watch)?;
-        self.excess = dot(&gradient, &gradient) / (2.0 * self.problem.lambda());
+        self.excess = dot(&gradient, &gradient) / (2.0 * self.problem().lambda());
         if self.excess <= 0.5 * self.least_excess {
             (self.least_excess, self.idle) = (self.excess, 0);
         } else {
@@ -212,36 +233,49 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             return Ok(());
         }
         self.steps += 1;
-        self.assemble(watch)?;
-        let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
-        self.system.solve(&mut direction);
+        let mut weights = std::mem::take(&mut self.weights);
+        let block = self.problem().block_size();
+        watch.change(&mut weights, block, |i, _| self.curvature(i))?;
+        self.weights = weights;
+        let hessian = Hessian {
+            design: &self.design,
+            weights: &self.weights,
+        };
+        // The excess is the square of the gradient, but for a factor.
+        let precision = (0.5 * (self.goal / self.excess).sqrt()).clamp(PRECISION.0, PRECISION.1);
+        let direction = hessian.direction(&gradient, precision, &mut self.system, watch)?;
         let decrement: f64 = -dot(&gradient, &direction);
         if decrement.is_nan() || decrement.is_infinite() || decrement <= 0.0 {
             // Likewise.
             self.excess = 0.0;
             return Ok(());
         }
-        let n_cols = self.problem.rows().n_cols();
-        let (coef, rest) = direction.split_at(n_cols);
-        let shift = rest.first().map_or(0.0, |b| b - dot(&self.mu, coef));
-        let rows = self.problem.rows();
-        watch.change(&mut self.change, self.problem.block_size(), |i, _| {
-            rows.dot(i, coef) + shift
-        })?;
+        let all = |_| true;
+        self.design
+            .products(&direction, all, &mut self.change, watch)?;
+        let coef = &direction[..self.problem().rows().n_cols()];
         let t = self.search(coef, watch)?;
-        self.look_ahead = if t < SHORT { 2.0 * t } else { 0.0 };
         for (u, d) in self.u.iter_mut().zip(&direction) {
             *u += t * d;
         }
-        self.slide(t, watch)
+        self.slide(t, watch)?;
+        self.look_ahead = 0.0;
+        if t < SHORT {
+            self.look_ahead = 2.0 * t;
+            self.n_short += 1;
+            if self.g == 0.0 && self.n_short == MANY_SHORT {
+                return self.soften(watch);
+            }
+        }
+        Ok(())
     }
 
     /// The dual value of row `i` for the prediction `p`, searched for from `near` on.
     #[inline]
     fn value(&self, i: usize, p: f64, near: f64) -> f64 {
-        let y = self.problem.target(i);
-        let loss = self.problem.loss();
-        if self.problem.weight(i) == 0.0 {
+        let problem = self.problem();
+        let (loss, y) = (problem.loss(), problem.target(i));
+        if problem.weight(i) == 0.0 {
             0.0
         } else if self.g > 0.0 {
             let k = self.centre[i];
@@ -253,7 +287,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
 
     /// Moves `p` by `t` times the change, and `a` with it.
     fn slide(&mut self, t: f64, watch: &mut Watch<'_>) -> Result<(), Error> {
-        let (size, change) = (self.problem.block_size(), &self.change);
+        let (size, change) = (self.problem().block_size(), &self.change);
         watch.change(&mut self.p, size, |i, p| p + t * change[i])?;
         let mut a = std::mem::take(&mut self.a);
         watch.change(&mut a, size, |i, a| self.value(i, self.p[i], a))?;
@@ -263,23 +297,14 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
 
     /// The gradient of `F`.
     fn gradient(&self, watch: &mut Watch<'_>) -> Result<Vec<f64>, Error> {
-        let problem = self.problem;
-        let n_cols = problem.rows().n_cols();
+        let problem = self.problem();
         let share = |i: usize| problem.weight(i) * self.a[i] / problem.total_weight();
-        let mut sum = vec![0.0; n_cols];
-        problem.add_rows(share, &mut sum, watch)?;
-        let mut gradient: Vec<f64> = sum
-            .iter()
-            .zip(&self.u)
-            .map(|(sum, w)| problem.lambda() * w - sum)
-            .collect();
-        if problem.fit_intercept() {
-            let pulls = problem.by_blocks(watch, |block| block.map(share).sum::<f64>())?;
-            let pull: f64 = pulls.iter().sum();
-            for (g, m) in gradient.iter_mut().zip(&self.mu) {
-                *g += pull * m;
-            }
-            gradient.push(-pull);
+        let mut gradient = self.design.sum(share, watch)?;
+        for g in &mut gradient {
+            *g = -*g;
+        }
+        for (g, w) in gradient.iter_mut().zip(self.coef()) {
+            *g += problem.lambda() * w;
         }
         Ok(gradient)
     }
@@ -287,14 +312,12 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
     /// `c_i h_i / W`.
     #[inline]
     fn curvature(&self, i: usize) -> f64 {
-        let c = self.problem.weight(i) / self.problem.total_weight();
+        let problem = self.problem();
+        let c = problem.weight(i) / problem.total_weight();
         if c == 0.0 {
             return 0.0;
         }
-        let kappa = self
-            .problem
-            .loss()
-            .curvature(self.a[i], self.problem.target(i));
+        let kappa = problem.loss().curvature(self.a[i], problem.target(i));
         let d = self.look_ahead * self.change[i];
         if kappa.is_infinite() {
             c / self.g
@@ -308,112 +331,24 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         }
     }
 
-    /// Sets up the system with the Hessian of `F`.
-    fn assemble(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
-        let (problem, rows) = (self.problem, self.problem.rows());
-        let mut system = std::mem::take(&mut self.system);
-        system.clear();
-        if outer_work(rows).1 {
-            self.add_by_entries(&mut system, watch)?;
-        } else {
-            for block in problem.blocks() {
-                for i in block {
-                    let h = self.curvature(i);
-                    if h > 0.0 {
-                        let row = system.next_row();
-                        rows.visit(i, |j, x| row[j] = x);
-                        for (x, m) in row.iter_mut().zip(&self.mu) {
-                            *x -= m;
-                        }
-                        if problem.fit_intercept() {
-                            row[self.mu.len()] = 1.0;
-                        }
-                        system.end_row(h, watch);
-                    }
-                }
-                watch.beat()?;
-            }
-            system.flush(watch);
-        }
-        system.add_diagonal(rows.n_cols(), problem.lambda());
-        self.system = system;
-        Ok(())
-    }
-
-    /// Adds the rows to the system entry by entry.
-    fn add_by_entries(&self, system: &mut System, watch: &mut Watch<'_>) -> Result<(), Error> {
-        let (problem, rows) = (self.problem, self.problem.rows());
-        let n_blocks = rows.n_rows().div_ceil(problem.block_size());
-        let work = rows.n_stored() as f64 * rows.n_stored() as f64 / rows.n_rows() as f64;
-        let room = work / (system.n_cells() as f64 * ENTRIES_PER_CELL);
-        let n_parts = (room as usize).clamp(1, MAX_PARTS).min(n_blocks);
-        // Each part has sums of its own, of every `n_parts`th block.
-        let part = || (System::new(system.size()), vec![0.0; rows.n_cols()], 0.0);
-        let mut parts: Vec<_> = (0..n_parts).map(|_| part()).collect();
-        for from in (0..n_blocks).step_by(n_parts) {
-            watch.share(&mut parts, 1, |number, part| {
-                let Some(block) = problem.blocks().nth(from + number) else {
-                    return;
-                };
-                let (system, sum, total) = &mut part[0];
-                let mut entries = Vec::new();
-                for i in block {
-                    let h = self.curvature(i);
-                    if h > 0.0 {
-                        entries.clear();
-                        rows.visit(i, |j, x| entries.push((j, x)));
-                        system.add_outer(&entries, h);
-                        for &(j, x) in &entries {
-                            sum[j] += h * x;
-                        }
-                        *total += h;
-                    }
-                }
-            });
-            watch.beat()?;
-        }
-        let (mut sum, mut total) = (vec![0.0; rows.n_cols()], 0.0);
-        for (part, part_sum, part_total) in &parts {
-            system.add(part);
-            for (sum, part) in sum.iter_mut().zip(part_sum) {
-                *sum += part;
-            }
-            total += part_total;
-        }
-        if problem.fit_intercept() {
-            system.centre(&self.mu, &sum, total);
-        }
-        Ok(())
-    }
-
     /// How far to go along `(coef, ..)`: about where the derivative of `F` changes its sign.
     fn search(&self, coef: &[f64], watch: &mut Watch<'_>) -> Result<f64, Error> {
         /// The derivative may keep this fraction of what it was at the start.
         const REST: f64 = 0.3;
-        let problem = self.problem;
-        let (along, length) = (dot(&self.u, coef), dot(coef, coef));
-        let mut derivative = |t: f64| -> Result<f64, Error> {
-            let sums = problem.by_blocks(watch, |block| {
-                block
-                    .map(|i| {
-                        let (d, near) = (self.change[i], self.a[i]);
-                        problem.weight(i) * self.value(i, self.p[i] + t * d, near) * d
-                    })
-                    .sum::<f64>()
-            })?;
-            let sum: f64 = sums.iter().sum();
-            Ok(problem.lambda() * (along + t * length) - sum / problem.total_weight())
-        };
-        let room = REST * derivative(0.0)?.abs();
-        let (mut low, mut high) = (0.0, f64::INFINITY);
+        let room = REST * self.derivative(coef, 0.0, watch)?.abs();
+        let (mut low, mut slope_at_low, mut high) = (0.0, 0.0, f64::INFINITY);
         let mut t = 1.0;
         for _ in 0..60 {
-            let slope = derivative(t)?;
-            if slope.abs() <= room {
+            let slope = self.derivative(coef, t, watch)?;
+            // As the derivative grows, `F` has changed by `rise` at most. If that does not say that it
+            // has fallen, it is computed: on a long gentle rise behind a steep fall it may not have.
+            let rise = low * slope_at_low + (t - low) * slope;
+            let is_lower = || slope <= 0.0 || rise <= 0.0;
+            if slope.abs() <= room && (is_lower() || self.change_of(coef, t, watch)? <= 0.0) {
                 break;
             }
             if slope < 0.0 {
-                low = t;
+                (low, slope_at_low) = (t, slope);
             } else {
                 high = t;
             }
@@ -425,23 +360,52 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         }
         Ok(t)
     }
-}
 
-/// Work of adding one row to the Hessian, in about nanoseconds, and whether that is best done entry
-/// by entry.
-pub(crate) fn outer_work<R: Rows>(rows: &R) -> (f64, bool) {
-    let per_row = rows.n_stored() as f64 / rows.n_rows() as f64;
-    let by_entries = 0.6 * per_row * per_row;
-    let columns = rows.n_cols() as f64;
-    let as_dense = 0.08 * columns * columns + columns;
-    (by_entries.min(as_dense), by_entries < as_dense)
-}
+    /// The derivative of `F` along `(coef, ..)` after `t` times that.
+    fn derivative(&self, coef: &[f64], t: f64, watch: &mut Watch<'_>) -> Result<f64, Error> {
+        let problem = self.problem();
+        let sums = problem.by_blocks(watch, |block| {
+            block
+                .map(|i| {
+                    let (d, near) = (self.change[i], self.a[i]);
+                    problem.weight(i) * self.value(i, self.p[i] + t * d, near) * d
+                })
+                .sum::<f64>()
+        })?;
+        let sum: f64 = sums.iter().sum();
+        let penalty = dot(self.coef(), coef) + t * dot(coef, coef);
+        Ok(problem.lambda() * penalty - sum / problem.total_weight())
+    }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
+    /// By how much `F` is larger after `t` times `(coef, ..)`.
+    fn change_of(&self, coef: &[f64], t: f64, watch: &mut Watch<'_>) -> Result<f64, Error> {
+        let problem = self.problem();
+        let sums = problem.by_blocks(watch, |block| {
+            block
+                .map(|i| {
+                    let (p, near) = (self.p[i], self.a[i]);
+                    let after = self.psi(i, p + t * self.change[i], near);
+                    problem.weight(i) * (after - self.psi(i, p, near))
+                })
+                .sum::<f64>()
+        })?;
+        let sum: f64 = sums.iter().sum();
+        let penalty = t * (dot(self.coef(), coef) + 0.5 * t * dot(coef, coef));
+        Ok(problem.lambda() * penalty + sum / problem.total_weight())
+    }
 
-/// Matrices that are filled side by side, at most, and the products of entries that each must be
-/// worth for every cell of it.
-const MAX_PARTS: usize = 8;
-const ENTRIES_PER_CELL: f64 = 8.0;
+    /// `psi_i(p)`, of whose dual value the search begins at `near`.
+    fn psi(&self, i: usize, p: f64, near: f64) -> f64 {
+        let problem = self.problem();
+        let (loss, y) = (problem.loss(), problem.target(i));
+        if problem.weight(i) == 0.0 {
+            0.0
+        } else if self.g > 0.0 {
+            let a = self.value(i, p, near);
+            let away = a - self.centre[i];
+            -a * p - loss.conjugate(a, y) - 0.5 * self.g * away * away
+        } else {
+            loss.value(p, y)
+        }
+    }
+}

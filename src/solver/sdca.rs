@@ -156,7 +156,7 @@ impl Solver for Sdca {
             sgd,
             seen: 0.0,
             refresh_at: epoch,
-            may_finish: accelerate && budget.tol > 0.0 && Finish::suits(problem),
+            may_finish: accelerate && budget.tol > 0.0,
             finish: None,
             tol: budget.tol,
             max_epochs: budget.max_epochs as f64,
@@ -400,16 +400,11 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         history: &[Record],
         watch: &mut Watch<'_>,
     ) -> Result<ControlFlow<()>, Error> {
-        let target = self.tol * point.certificate.primal;
         if let Some(finish) = &mut self.finish {
             // Small problems go on beyond the tolerance: see `Pace::least`.
             let is_within = point.certificate.is_within(self.tol);
-            let target = if is_within {
-                f64::EPSILON * point.certificate.primal
-            } else {
-                target
-            };
-            if finish.has_failed(target, watch)? {
+            let tol = if is_within { f64::EPSILON } else { self.tol };
+            if finish.has_failed(tol, watch)? {
                 if is_within {
                     return Ok(ControlFlow::Break(()));
                 }
@@ -429,7 +424,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             } else {
                 point
             };
-            let target = target.min(self.tol * at_zero);
+            let target = self.tol * point.certificate.primal.min(at_zero);
             let newton = Newton::new(self.problem, mu, mean_q, start, target, watch)?;
             self.finish = Some(Finish::new(newton, point.certificate));
         }

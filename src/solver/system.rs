@@ -4,6 +4,7 @@
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, s};
 
+use crate::error::Error;
 use crate::kernel::{Level, dense_dot};
 use crate::run::Watch;
 
@@ -11,12 +12,17 @@ use crate::run::Watch;
 const GATHERED: usize = 512;
 const STRIPE: usize = 64;
 
+/// Rows of the matrix between two signs of life.
+const PARTS: usize = 16;
+
 /// A symmetric positive definite system of equations.
 #[derive(Default)]
 pub(crate) struct System {
     size: usize,
-    /// Row by row; what is right of the diagonal does not count.
+    /// Row by row; what is right of the diagonal does not count. Its factor after [`Self::factor`].
     matrix: Vec<f64>,
+    /// What brings the diagonal to one.
+    scales: Vec<f64>,
     /// Rows, times the root of their weight, still to be added.
     gathered: Vec<f64>,
     count: usize,
@@ -28,14 +34,10 @@ impl System {
         Self {
             size,
             matrix: vec![0.0; size * size],
+            scales: Vec::new(),
             gathered: Vec::new(),
             count: 0,
         }
-    }
-
-    /// Number of unknowns.
-    pub(crate) fn size(&self) -> usize {
-        self.size
     }
 
     /// Numbers in the matrix.
@@ -50,10 +52,30 @@ impl System {
         }
     }
 
-    /// Makes the matrix 0.
-    pub(crate) fn clear(&mut self) {
-        self.matrix.fill(0.0);
+    /// Makes the matrix a matrix of zeros for `size` unknowns.
+    pub(crate) fn clear(&mut self, size: usize) {
+        self.size = size;
+        self.matrix.clear();
+        self.matrix.resize(size * size, 0.0);
         self.count = 0;
+    }
+
+    /// `fill(j, row)` for each row of the matrix up to the diagonal, by the threads of the run.
+    pub(crate) fn fill(
+        &mut self,
+        watch: &mut Watch<'_>,
+        fill: impl Fn(usize, &mut [f64]) + Sync,
+    ) -> Result<(), Error> {
+        let size = self.size;
+        let stretch = PARTS * size.max(1);
+        for (number, rows) in self.matrix.chunks_mut(stretch).enumerate() {
+            watch.share(rows, size, |k, row| {
+                let j = number * PARTS + k;
+                fill(j, &mut row[..=j]);
+            });
+            watch.beat()?;
+        }
+        Ok(())
     }
 
     /// Adds `h x x'` for the entries `(j, x_j)`.
@@ -126,23 +148,23 @@ impl System {
         }
     }
 
-    /// Overwrites `v` by the solution for the right side `v`, and the matrix by its factor.
+    /// Overwrites the matrix by its factor, to be used by [`Self::solve`].
     ///
     /// Where rounding has left the matrix not positive definite, a direction in which it is close to
     /// zero is held fast.
-    pub(crate) fn solve(&mut self, v: &mut [f64]) {
+    pub(crate) fn factor(&mut self) {
         let (n, level) = (self.size, Level::best());
         // To a unit diagonal; an unknown that nothing depends on stays where it is.
-        let scales: Vec<f64> = (0..n)
-            .map(|j| {
-                let diagonal = self.matrix[j * n + j];
-                if diagonal > 0.0 {
-                    1.0 / diagonal.sqrt()
-                } else {
-                    0.0
-                }
-            })
-            .collect();
+        self.scales.clear();
+        self.scales.extend((0..n).map(|j| {
+            let diagonal = self.matrix[j * n + j];
+            if diagonal > 0.0 {
+                1.0 / diagonal.sqrt()
+            } else {
+                0.0
+            }
+        }));
+        let scales = &self.scales;
         for i in 0..n {
             let (above, rest) = self.matrix.split_at_mut(i * n);
             let row = &mut rest[..n];
@@ -158,7 +180,12 @@ impl System {
                 f64::INFINITY
             };
         }
-        for (v, scale) in v.iter_mut().zip(&scales) {
+    }
+
+    /// Overwrites `v` by the solution for the right side `v`.
+    pub(crate) fn solve(&self, v: &mut [f64]) {
+        let (n, level) = (self.size, Level::best());
+        for (v, scale) in v.iter_mut().zip(&self.scales) {
             *v *= scale;
         }
         for i in 0..n {
@@ -173,7 +200,7 @@ impl System {
                 *v -= l * value;
             }
         }
-        for (v, scale) in v.iter_mut().zip(&scales) {
+        for (v, scale) in v.iter_mut().zip(&self.scales) {
             *v *= scale;
         }
     }
@@ -283,7 +310,8 @@ mod tests {
                 system.matrix[j * size + j] += scale(j) * scale(j);
             }
             let mut v: Vec<f64> = right.iter().enumerate().map(|(j, r)| r * scale(j)).collect();
-            system.solve(&mut v);
+            system.factor();
+        system.solve(&mut v);
             for j in 0..size {
                 let mut left = scale(j) * scale(j) * v[j];
                 for (l, v) in v.iter().enumerate() {
@@ -301,6 +329,7 @@ mod tests {
         let rows = vec![vec![1.0, 1.0, 0.0], vec![2.0, 2.0, 0.0]];
         let mut system = by_rows(&rows, &[1.0, 1.0]);
         let mut v = vec![5.0, 5.0, 0.0];
+        system.factor();
         system.solve(&mut v);
         assert_eq!(v[1..], [0.0, 0.0]);
         assert!((v[0] - 1.0).abs() < 1e-15);
