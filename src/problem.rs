@@ -382,6 +382,30 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         Ok(())
     }
 
+    /// [`Self::evaluate_pair`], or [`Self::evaluate`] where that is within the tolerance, too. Says whether
+    /// it is.
+    pub(crate) fn evaluate_either(
+        &self,
+        coef: impl IntoIterator<Item = f64>,
+        dual: impl IntoIterator<Item = f64> + Clone,
+        (tol, precision): (f64, f64),
+        point: &mut Point,
+        spare: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<bool, Error> {
+        self.evaluate_pair(coef, dual.clone(), precision, point, watch)?;
+        if !point.certificate.is_within(tol) {
+            return Ok(false);
+        }
+        spare.search_from(point.intercept);
+        self.evaluate(dual, precision, spare, watch)?;
+        let is_enough = spare.certificate.is_within(tol);
+        if is_enough {
+            std::mem::swap(point, spare);
+        }
+        Ok(is_enough)
+    }
+
     /// As [`Self::evaluate_pair`], but for the dual point, which is the better of `dual` and of
     /// `a_i = -phi'(x_i.w + b)`. Near the optimum of a differentiable loss the latter is the better
     /// one, whatever has led there.

@@ -105,6 +105,8 @@ pub enum StopReason {
     MaxTime,
     /// The monitor asked to stop.
     Callback,
+    /// Rounding keeps `P` and `D` where they are, short of the tolerance.
+    Precision,
 }
 
 impl StopReason {
@@ -115,6 +117,30 @@ impl StopReason {
             Self::MaxEpochs => "max_iter",
             Self::MaxTime => "max_time",
             Self::Callback => "callback",
+            Self::Precision => "precision",
+        }
+    }
+}
+
+/// What a run does at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Phase {
+    /// The steps of the solver itself.
+    #[default]
+    Plain,
+    /// The same inside an outer loop of proximal point steps.
+    Proximal,
+    /// Newton's method.
+    Newton,
+}
+
+impl Phase {
+    /// The name users see.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Proximal => "proximal",
+            Self::Newton => "newton",
         }
     }
 }
@@ -131,6 +157,8 @@ pub struct Record {
     pub cpu_seconds: f64,
     /// What the point that would be returned now proves.
     pub certificate: Certificate,
+    /// What has led to it.
+    pub phase: Phase,
 }
 
 /// What a monitor is shown at each evaluation.

@@ -26,7 +26,7 @@ use std::time::Duration;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 
 use crate::error::Error;
 use crate::kernel::catch_stray;
@@ -871,6 +871,12 @@ impl PyFit {
             .map(|record| record.certificate.support)
             .collect();
         history.set_item("support", support.into_pyarray(py))?;
+        let phases = fit.history.iter().map(|record| record.phase.name());
+        let phases = PyList::new(py, phases)?;
+        history.set_item(
+            "phase",
+            py.import("numpy")?.call_method1("array", (phases,))?,
+        )?;
         Ok(Self {
             coef: fit.coef.into_pyarray(py).unbind(),
             intercept: fit.intercept,

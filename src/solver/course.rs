@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::loss::Loss;
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
-use crate::run::{Budget, Fit, Progress, Record, StopReason, Watch};
+use crate::run::{Budget, Fit, Phase, Progress, Record, StopReason, Watch};
 
 /// What a solver does between two evaluations. Steps are counted from 0.
 pub(crate) trait Process {
@@ -36,6 +36,11 @@ pub(crate) trait Process {
         None
     }
 
+    /// What it is doing.
+    fn phase(&self) -> Phase {
+        Phase::default()
+    }
+
     /// Told after each evaluation that does not end the run. `Break` ends it: there is nothing left to
     /// be gained.
     fn reconsider(
@@ -43,7 +48,7 @@ pub(crate) trait Process {
         _point: &Point,
         _history: &[Record],
         _watch: &mut Watch<'_>,
-    ) -> Result<ControlFlow<()>, Error> {
+    ) -> Result<ControlFlow<StopReason>, Error> {
         Ok(ControlFlow::Continue(()))
     }
 
@@ -135,9 +140,7 @@ impl Course<'_> {
                 stop = self.evaluate(process, step, watch)?;
                 if stop.is_none() && !over {
                     let answer = process.reconsider(&self.point, &self.history, watch)?;
-                    if answer.is_break() {
-                        stop = Some(StopReason::Converged);
-                    }
+                    stop = answer.break_value();
                 }
                 next_evaluation = self.next_evaluation(step).min(last);
                 if over && stop.is_none() {
@@ -188,6 +191,7 @@ impl Course<'_> {
                 seconds,
                 cpu_seconds,
                 certificate,
+                phase: process.phase(),
             };
             self.history.push(record);
             let answer = watch.show(&Progress {

@@ -9,7 +9,7 @@ use crate::loss::Loss;
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
 use crate::run::{Certificate, Watch};
-use crate::solver::hessian;
+use crate::solver::hessian::{self, Way};
 use crate::solver::newton::Newton;
 
 /// Newton's method at work, and whether it does work.
@@ -21,12 +21,22 @@ pub(crate) struct Finish<'p, 'a, R, L> {
     least_dual: f64,
     /// What the present point proves.
     present: Certificate,
-    /// For the model of Newton's method itself.
-    own: Point,
     /// The smallest gap of Newton's method itself, and how many times in a row it has since failed to
     /// halve it.
     best: f64,
     failures: u32,
+    /// How far `P` or `D` have moved between two of these, at most, relative to `P`.
+    moved: f64,
+}
+
+/// What is to be done about a finish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    GoOn,
+    /// It does not work.
+    GiveUp,
+    /// Nothing would: rounding keeps `P` and `D` where they are.
+    Stop,
 }
 
 /// Gaps that differ by less than this part of `P` are alike.
@@ -35,30 +45,39 @@ const ROUNDING: f64 = 1e-12;
 /// Failures after which the method is given up.
 const PATIENCE: u32 = 8;
 
+/// `P` and `D` that move by no more than this part of `P` stand still.
+const STILL: f64 = 1e-10;
+
 impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
-    /// Work of the whole finish from the dual point `a(i)` on, in about nanoseconds.
-    pub(crate) fn work(problem: &Problem<'_, R, L>, a: impl Fn(usize) -> f64) -> f64 {
+    /// Work of the whole finish from the dual point `a(i)` on, in about nanoseconds, and whether that is
+    /// as good as certain. It is not where rows lie flat and conjugate gradients are the way: which rows
+    /// those are has to be found out in many steps, each of them slow.
+    pub(crate) fn work(problem: &Problem<'_, R, L>, a: impl Fn(usize) -> f64) -> (f64, bool) {
         let rows = problem.rows();
         let (n, stored) = (rows.n_rows() as f64, rows.n_stored() as f64);
         let loss = problem.loss();
-        let free = problem
-            .counting()
-            .filter(|&i| loss.curvature(a(i), problem.target(i)) > 0.0)
-            .count();
+        let (mut free, mut all) = (0, 0);
+        for i in problem.counting() {
+            free += usize::from(loss.curvature(a(i), problem.target(i)) > 0.0);
+            all += 1;
+        }
         let iterations = if loss.smoothness() > 0.0 { 7.0 } else { 30.0 };
-        iterations * (2.0 * stored + 25.0 * n + hessian::cheapest(rows, free).1)
+        let (way, system) = hessian::cheapest(rows, free);
+        let work = iterations * (2.0 * stored + 25.0 * n + system);
+        (work, way != Way::ConjugateGradients || free == all)
     }
 
-    /// Takes over a run whose point proves `reached`.
-    pub(crate) fn new(newton: Newton<'p, 'a, R, L>, reached: Certificate) -> Self {
+    /// Takes over a run that has come to `point`, whose model `is_of_dual` or not.
+    pub(crate) fn new(newton: Newton<'p, 'a, R, L>, point: &Point, is_of_dual: bool) -> Self {
+        let reached = point.certificate;
         Self {
             newton,
-            held: (reached.gap, None),
+            held: (reached.gap, (!is_of_dual).then(|| point.coef.clone())),
             least_dual: reached.dual,
             present: reached,
-            own: Point::default(),
             best: f64::INFINITY,
             failures: 0,
+            moved: 0.0,
         }
     }
 
@@ -74,42 +93,34 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
 
     /// Certifies the present point. Says whether it is the best so far.
     ///
-    /// That is the dual point with `w(a)`, as everywhere else in SDCA, if it is good enough. But `w(a)`
-    /// takes more accuracy of `a` than the model of Newton's method has itself, and on columns of very
-    /// different sizes rounding in `a` alone can spoil it: else the better one of the two counts.
+    /// That is the pair of Newton's method, or the dual point with `w(a)`, as everywhere else in SDCA,
+    /// where that is good enough. It takes more accuracy of `a`, and on columns of very different sizes
+    /// rounding in `a` alone can spoil it.
     pub(crate) fn certify(
         &mut self,
-        tol: f64,
-        precision: f64,
+        aim: (f64, f64),
         point: &mut Point,
+        spare: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<bool, Error> {
         let (newton, problem) = (&self.newton, self.newton.problem());
-        let dual = || newton.dual().iter().copied();
+        let (coef, dual) = (newton.coef().iter().copied(), newton.dual().iter().copied());
         point.search_from(newton.intercept());
-        problem.evaluate(dual(), precision, point, watch)?;
-        let mut is_own = false;
-        if !point.certificate.is_within(tol) {
-            let own = &mut self.own;
-            own.search_from(newton.intercept());
-            let coef = newton.coef().iter().copied();
-            problem.evaluate_pair(coef, dual(), precision, own, watch)?;
-            let gap = point.certificate.gap;
-            is_own = own.certificate.gap < gap || gap.is_nan();
-            if is_own {
-                std::mem::swap(point, own);
-            }
-        }
-        self.present = point.certificate;
+        let is_of_dual = problem.evaluate_either(coef, dual, aim, point, spare, watch)?;
+        let before = std::mem::replace(&mut self.present, point.certificate);
         let Certificate {
             primal, dual, gap, ..
         } = self.present;
+        let moved = (primal - before.primal)
+            .abs()
+            .max((dual - before.dual).abs());
+        self.moved = self.moved.max(moved / primal.abs());
         // Of points that differ by rounding, the later one is the better.
         let rounding = ROUNDING * primal.abs();
         let is_best = gap < self.held.0 + rounding
             && dual >= self.least_dual - ROUNDING * self.least_dual.abs();
         if is_best {
-            self.held = (gap, is_own.then(|| point.coef.clone()));
+            self.held = (gap, (!is_of_dual).then(|| point.coef.clone()));
         }
         Ok(is_best)
     }
@@ -119,22 +130,24 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
         self.held.1.as_deref()
     }
 
-    /// To be told that the present point will not do: the gap is to be at most `tol` times its `P`. Says
-    /// whether there is no hope.
-    pub(crate) fn has_failed(&mut self, tol: f64, watch: &mut Watch<'_>) -> Result<bool, Error> {
+    /// To be told that the present point will not do: the gap is to be at most `tol` times its `P`.
+    pub(crate) fn judge(&mut self, tol: f64, watch: &mut Watch<'_>) -> Result<Verdict, Error> {
         if !self.newton.is_ready() {
-            return Ok(false);
+            return Ok(Verdict::GoOn);
         }
         let Certificate { primal, gap, .. } = self.present;
         if gap <= 0.5 * self.best {
-            (self.best, self.failures) = (gap, 0);
+            (self.best, self.failures, self.moved) = (gap, 0, 0.0);
         } else {
             self.failures += 1;
         }
-        if self.failures >= PATIENCE {
-            return Ok(true);
+        if self.failures < PATIENCE {
+            self.newton.go_on(gap, tol * primal, watch)?;
+            Ok(Verdict::GoOn)
+        } else if self.moved <= STILL {
+            Ok(Verdict::Stop)
+        } else {
+            Ok(Verdict::GiveUp)
         }
-        self.newton.go_on(gap, tol * primal, watch)?;
-        Ok(false)
     }
 }

@@ -9,6 +9,7 @@ mod finish;
 mod frame;
 mod hessian;
 mod newton;
+mod outer;
 mod output;
 mod passes;
 mod pegasos;

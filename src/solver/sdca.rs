@@ -20,8 +20,9 @@
 //! The rows are centred implicitly, see [`super::frame`]: `q_i = rate_i (|x_i - mu|^2 + s)`.
 //!
 //! **Acceleration.** With [`Sdca::accelerate`], rows whose dual values are at rest are visited less
-//! often, see [`super::passes`], and a second-order method finishes what would take long, see
-//! [`super::finish`].
+//! often, see [`super::passes`]; where steps are short, the passes solve a sequence of easier problems,
+//! see [`super::outer`]; and a second-order method finishes what would take long, see
+//! [`super::finish`]. `Run::reconsider` chooses.
 //!
 //! **First epoch.** The modified SGD visits each row once and treats the rows seen so far as if they
 //! were all: the step for row `t` uses `W_t`, the weight seen up to and including it, for `W`.
@@ -34,11 +35,12 @@ use crate::loss::Loss;
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem, rows_per_block};
 use crate::rows::Rows;
-use crate::run::{Budget, Fit, Monitor, Record, Watch, parameter};
+use crate::run::{Budget, Fit, Monitor, Phase, Record, StopReason, Watch, parameter};
 use crate::solver::course::{self, Pace, Process};
-use crate::solver::finish::Finish;
+use crate::solver::finish::{Finish, Verdict};
 use crate::solver::frame::{Frame, Sum};
 use crate::solver::newton::Newton;
+use crate::solver::outer::Outer;
 use crate::solver::output::{Keeper, NoTrace, Output, Sums, Trace, check_average_from};
 use crate::solver::passes::Passes;
 use crate::solver::{Solver, Start};
@@ -82,9 +84,10 @@ pub struct Sdca {
     pub average_from: f64,
     /// How the first epoch is done.
     pub first_epoch: FirstEpoch,
-    /// Whether rows at rest are visited less often, and Newton's method takes over where it promises to
-    /// be cheaper: see `passes.rs` and `finish.rs`. It takes an order that visits each row
-    /// once, and the last iterate for output. Without it, the published algorithm is followed exactly.
+    /// Whether rows at rest are visited less often, an outer loop makes short steps longer, and Newton's
+    /// method takes over where it promises to be cheaper: see `passes.rs`, `outer.rs` and `finish.rs`.
+    /// It takes an order that visits each row once, and the last iterate for output. Without it, the
+    /// published algorithm is followed exactly.
     pub accelerate: bool,
     /// Seed of everything random.
     pub seed: u64,
@@ -157,6 +160,8 @@ impl Solver for Sdca {
             seen: 0.0,
             refresh_at: epoch,
             may_finish: accelerate && budget.tol > 0.0,
+            may_begin_outer: accelerate && budget.tol > 0.0,
+            spare: Point::default(),
             finish: None,
             tol: budget.tol,
             max_epochs: budget.max_epochs as f64,
@@ -187,8 +192,11 @@ const FAR: usize = 20;
 struct State {
     rows: Vec<Row>,
     frame: Frame,
-    /// `sum_i rate_i a_i (x_i - mu)`.
+    /// `sum_i rate_i a_i (x_i - mu)`, or the `u` of the outer loop.
     sum: Sum,
+    outer: Option<Outer>,
+    /// What the outer loop makes of `q`: `s`, or 1 without it.
+    scale: f64,
     /// Where the intercept of the centred rows is drawn to.
     centre: f64,
     /// Mean of `q` without the intercept column.
@@ -225,6 +233,8 @@ impl State {
         let mut state = Self {
             rows,
             sum: Sum::new(problem.rows().n_cols()),
+            outer: None,
+            scale: 1.0,
             centre: 0.0,
             mean_q: frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
             frame,
@@ -244,12 +254,26 @@ impl State {
     ) -> Result<(), Error> {
         let rows = &self.rows;
         let share = |i: usize| problem.rate(i) * rows[i].a;
-        self.sum.refresh(&self.frame, problem, share, watch)
+        self.sum.refresh(&self.frame, problem, share, watch)?;
+        if let Some(outer) = &self.outer {
+            outer.apply(&mut self.sum, &self.frame);
+        }
+        Ok(())
+    }
+
+    /// Begins the outer loop.
+    fn begin_outer(&mut self, smoothness: f64) {
+        let outer = Outer::new(&mut self.sum, &self.frame, self.mean_q, smoothness);
+        self.scale = outer.scale();
+        self.outer = Some(outer);
     }
 
     /// What is due after each pass.
     fn end_pass(&mut self) {
         self.centre += self.frame.s * self.sum.pull;
+        if let Some(outer) = &mut self.outer {
+            outer.end_pass(&mut self.sum, &self.frame);
+        }
     }
 
     /// The intercept of the rows as they are, not centred; 0 without one.
@@ -261,7 +285,7 @@ impl State {
     #[inline]
     fn set<R: Rows, L: Loss>(&mut self, problem: &Problem<'_, R, L>, i: usize, a: f64) {
         let row = &mut self.rows[i];
-        let share = problem.rate(i) * (a - row.a);
+        let share = self.scale * problem.rate(i) * (a - row.a);
         row.a = a;
         self.sum.axpy(&self.frame, problem.rows(), i, row.m, share);
     }
@@ -291,8 +315,9 @@ impl State {
             self.prefetch(problem, visits, k);
             let i = i as usize;
             let row = self.rows[i];
-            let z = self.centre + self.sum.dot(problem.rows(), i, row.m) - row.q * row.a;
-            let a = problem.loss().step(z, row.q, row.a, row.y);
+            let q = self.scale * row.q;
+            let z = self.centre + self.sum.dot(problem.rows(), i, row.m) - q * row.a;
+            let a = problem.loss().step(z, q, row.a, row.y);
             if a != row.a {
                 trace.changed(step + k as u64, i, row.a);
                 self.set(problem, i, a);
@@ -340,6 +365,10 @@ struct Run<'p, 'a, R, L> {
     refresh_at: u64,
     /// Whether Newton's method may take over, and its state once it has.
     may_finish: bool,
+    /// Whether the outer loop may begin.
+    may_begin_outer: bool,
+    /// The other one of two points to choose from.
+    spare: Point,
     finish: Option<Finish<'p, 'a, R, L>>,
     /// See [`Budget`].
     tol: f64,
@@ -348,10 +377,22 @@ struct Run<'p, 'a, R, L> {
     block: u64,
 }
 
+/// Epochs to come from which on the outer loop is worth its evaluations.
+const MANY_EPOCHS: f64 = 10.0;
+
 /// Part of the epochs of a run after which a gap that falls too slowly is taken for what it is.
 const HOPE: f64 = 0.05;
 
+/// The same if Newton's method is not certain to do better.
+const LAST_HOPE: f64 = 0.5;
+
 impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
+    /// Whether the outer loop promises to be cheaper than going on.
+    fn should_begin_outer(&self, history: &[Record]) -> bool {
+        course::epochs_to_come(history, self.tol).is_some_and(|to_come| to_come > MANY_EPOCHS)
+            && Outer::pays(self.state.mean_q, self.problem.loss().smoothness())
+    }
+
     /// Whether Newton's method promises to be cheaper than going on.
     fn should_finish(&self, history: &[Record]) -> bool {
         let [.., last] = history else {
@@ -363,14 +404,16 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
         let epoch = course::epoch_work(self.problem);
         // Not the dual point of the evaluation: making it feasible moves values off the ends of their
         // range, where they would count as free.
-        let work = Finish::work(self.problem, |i| self.state.rows[i].a);
+        let (work, is_certain) = Finish::work(self.problem, |i| self.state.rows[i].a);
         // Where the loss is smooth the gap falls steadily from the start. Elsewhere it falls slowly at
         // first: there, what lies behind must be as much as half of what a wrong choice may cost.
         let is_steady = self.problem.loss().smoothness() > 0.0;
         let is_paid_for = last.epoch * epoch > 0.5 * work;
+        let hope = if is_certain { HOPE } else { LAST_HOPE };
         let is_hopeless =
-            last.epoch + to_come > self.max_epochs && last.epoch > HOPE * self.max_epochs;
-        to_come * epoch > work && (is_steady || is_paid_for || is_hopeless)
+            last.epoch + to_come > self.max_epochs && last.epoch > hope * self.max_epochs;
+        let is_time = is_hopeless || (is_certain && (is_steady || is_paid_for));
+        to_come * epoch > work && is_time
     }
 }
 
@@ -394,24 +437,36 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         self.finish.as_ref().map(Finish::is_ready)
     }
 
+    fn phase(&self) -> Phase {
+        match (&self.finish, &self.state.outer) {
+            (Some(_), _) => Phase::Newton,
+            (None, Some(_)) => Phase::Proximal,
+            (None, None) => Phase::Plain,
+        }
+    }
+
     fn reconsider(
         &mut self,
         point: &Point,
         history: &[Record],
         watch: &mut Watch<'_>,
-    ) -> Result<ControlFlow<()>, Error> {
+    ) -> Result<ControlFlow<StopReason>, Error> {
         if let Some(finish) = &mut self.finish {
             // Small problems go on beyond the tolerance: see `Pace::least`.
             let is_within = point.certificate.is_within(self.tol);
             let tol = if is_within { f64::EPSILON } else { self.tol };
-            if finish.has_failed(tol, watch)? {
-                if is_within {
-                    return Ok(ControlFlow::Break(()));
+            match finish.judge(tol, watch)? {
+                Verdict::GoOn => {}
+                Verdict::GiveUp | Verdict::Stop if is_within => {
+                    return Ok(ControlFlow::Break(StopReason::Converged));
                 }
-                self.finish = None;
-                self.may_finish = false;
-                self.state.refresh(self.problem, watch)?;
-                self.begin(point);
+                Verdict::Stop => return Ok(ControlFlow::Break(StopReason::Precision)),
+                Verdict::GiveUp => {
+                    self.finish = None;
+                    self.may_finish = false;
+                    self.state.refresh(self.problem, watch)?;
+                    self.begin(point);
+                }
             }
         } else if self.may_finish && self.should_finish(history) {
             let (mu, mean_q) = (&self.state.frame.mu, self.state.mean_q);
@@ -426,7 +481,10 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             };
             let target = self.tol * point.certificate.primal.min(at_zero);
             let newton = Newton::new(self.problem, mu, mean_q, start, target, watch)?;
-            self.finish = Some(Finish::new(newton, point.certificate));
+            self.finish = Some(Finish::new(newton, point, self.state.outer.is_none()));
+        } else if self.may_begin_outer && self.should_begin_outer(history) {
+            self.may_begin_outer = false;
+            self.state.begin_outer(self.problem.loss().smoothness());
         }
         Ok(ControlFlow::Continue(()))
     }
@@ -477,27 +535,35 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         point: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
+        let Self {
+            problem,
+            state,
+            spare,
+            ..
+        } = self;
         if let Some(finish) = &mut self.finish {
-            let tol = self.tol;
-            if finish.certify(tol, precision, point, watch)? {
-                for (row, &a) in self.state.rows.iter_mut().zip(&point.dual) {
+            if finish.certify((self.tol, precision), point, spare, watch)? {
+                for (row, &a) in state.rows.iter_mut().zip(&point.dual) {
                     row.a = a;
                 }
                 return Ok(());
             }
             // On its way the method may pass through worse points: they are not shown.
-            let dual = self.state.dual();
             return match finish.held_model() {
-                None => self.problem.evaluate(dual, precision, point, watch),
+                None => problem.evaluate(state.dual(), precision, point, watch),
                 Some(coef) => {
                     let coef = coef.iter().copied();
-                    self.problem
-                        .evaluate_pair(coef, dual, precision, point, watch)
+                    problem.evaluate_pair(coef, state.dual(), precision, point, watch)
                 }
             };
         }
-        let Self { problem, state, .. } = self;
         point.search_from(state.intercept());
+        if state.outer.is_some() {
+            let coef = state.sum.coef(&state.frame, 1.0);
+            let aim = (self.tol, precision);
+            problem.evaluate_either(coef, state.dual(), aim, point, spare, watch)?;
+            return Ok(());
+        }
         match self.keeper.output(step, state.dual()) {
             None => problem.evaluate(state.dual(), precision, point, watch),
             Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch),
