@@ -378,8 +378,24 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         let mut of_dual = Vec::new();
         self.coef_of(&point.dual, &mut of_dual, watch)?;
         let (dual, support) = self.dual(&point.dual, &of_dual, watch)?;
+        let rounding = self.rounding_of(&point.dual, watch)?;
+        let dual = dual - 0.5 * self.lambda * rounding * rounding;
         point.certificate = Certificate::new(primal, dual, support);
         Ok(())
+    }
+
+    /// A length that the rounding error of `w(a)` does not exceed, as a rule.
+    ///
+    /// `w(a)` is a sum that may all but cancel. In `D(a)` alone, that is `(lambda/2) |w(a)|^2`, an error `e`
+    /// of it counts for up to `(lambda/2) |e|^2`, which a model of another origin does not make up for.
+    fn rounding_of(&self, dual: &[f64], watch: &mut Watch<'_>) -> Result<f64, Error> {
+        let lengths = self.by_blocks(watch, |block| {
+            block
+                .filter(|&i| dual[i] != 0.0)
+                .map(|i| (self.rate(i) * dual[i]).abs() * self.rows.sq_norm(i).sqrt())
+                .sum::<f64>()
+        })?;
+        Ok(2.0 * f64::EPSILON * lengths.iter().sum::<f64>())
     }
 
     /// [`Self::evaluate_pair`], or [`Self::evaluate`] where that is within the tolerance, too. Says whether

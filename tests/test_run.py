@@ -90,6 +90,7 @@ def test_history_tells_the_run(binary):
         "dual",
         "epoch",
         "gap",
+        "phase",
         "primal",
         "seconds",
         "support",

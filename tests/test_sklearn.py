@@ -445,7 +445,7 @@ def test_shapes(loss, y, outer, store, fit_intercept):
     else:
         assert set(model.history_) == {
             *("epoch", "seconds", "cpu_seconds"),
-            *("primal", "dual", "gap", "support"),
+            *("primal", "dual", "gap", "support", "phase"),
         }
         assert isinstance(model.objective_, float)
         assert isinstance(model.stop_reason_, str)

@@ -963,6 +963,7 @@ def test_history_tells_the_run(estimator, loss):
         "dual",
         "epoch",
         "gap",
+        "phase",
         "primal",
         "seconds",
         "support",

@@ -107,7 +107,7 @@ def warn_not_converged(
     """
     if tol == 0:
         return
-    limits = ("max_iter", "max_time")
+    limits = ("max_iter", "max_time", "precision")
     short = [i for i, fit in enumerate(fits) if fit.stop_reason in limits]
     if not short:
         return
@@ -131,8 +131,14 @@ def warn_not_converged(
 
 
 def _advice(name: str, fit: Fit, tol: float) -> list[str]:
-    advice = []
     limit = fit.stop_reason
+    if limit == "precision":
+        return [
+            "scaling the columns of X, for example by StandardScaler",
+            "a larger tol (rounding keeps the objective and its lower bound where they "
+            "are, so that more epochs would not help)",
+        ]
+    advice = []
     needed = _epochs_needed(fit, tol)
     if needed is None:
         advice.append(f"a larger {limit} or tol (the gap is not falling steadily)")

@@ -72,21 +72,21 @@ class Sdca(CertifiedLinearModel):
         the mean of ``|x_i|^2`` (of the centred rows, if there is an intercept) is at
         most 0.1.
     accelerate : bool, default=True
-        Whether rows whose dual values have come to rest are visited less often and,
-        with at most 1500 columns, a second-order method takes over where the gap falls
-        too slowly (if ``tol > 0``). That makes many fits several times shorter, does
-        not mind columns of different sizes, and does not touch the certificate. False
-        follows the published algorithm exactly, as do ``sampling="random"`` and any
-        ``output`` but "last".
+        Whether rows whose dual values have come to rest are visited less often and, if
+        ``tol > 0`` and the gap falls too slowly, an outer loop of proximal point steps
+        is put around the passes, or Newton's method takes over. That makes many fits
+        several times shorter, and does not touch the certificate. Which of them was at
+        work when is in ``history_``. False follows the published algorithm exactly, as
+        do ``sampling="random"`` and any ``output`` but "last".
     record_every : float, default=None
         Evaluate the gap after every multiple of this many epochs, which may be a
         fraction such as 0.01, for studies of convergence. None lets the solver choose,
         so that evaluations take about a tenth of a long run. It does not change the
-        steps, only where the run may stop and where the second-order method of
-        ``accelerate`` may take over.
+        steps, only where the run may stop and where the outer loop or the Newton's
+        method of ``accelerate`` may begin.
     n_jobs : int, default=None
         Number of classes fitted at the same time or, if there is but one problem, of
-        threads that share evaluations and the second-order method of ``accelerate`` on
+        threads that share evaluations and the Newton's method of ``accelerate`` on
         large data. None is 1, -1 is one for each processor. The result does not depend
         on it.
     random_state : int, RandomState instance or None, default=None
@@ -104,9 +104,10 @@ class Sdca(CertifiedLinearModel):
     intercept_ : ndarray of shape (1,) or (n_classes,), or float
         ``b``, likewise.
     dual_coef_ : ndarray of shape (1, n_samples), (n_classes, n_samples) or (n_samples,)
-        The dual point ``a``, likewise: ``w = sum_i c_i a_i x_i / (lam W)``, except
-        where rounding in ``a`` would spoil ``w`` and the second-order method of
-        ``accelerate`` keeps its own.
+        The dual point ``a``, likewise. It defines ``coef_``,
+        ``w = sum_i c_i a_i x_i / (lam W)``, except where the outer loop or the Newton's
+        method of ``accelerate`` has a ``w`` of its own and the one of ``a`` is not
+        within ``tol``; the two then differ by ``sqrt(2 duality_gap_ / lam)`` at most.
     objective_ : float or ndarray of shape (n_classes,)
         ``P`` at the fitted model. From three classes on, this and the following hold
         one entry for each class.
@@ -118,11 +119,13 @@ class Sdca(CertifiedLinearModel):
         Epochs done, of the class that took most; see ``max_iter``.
     stop_reason_ : str or ndarray
         "converged" (also for a perfect fit, whose objective and gap are 0 up to
-        rounding), "max_iter", "max_time" or "callback".
+        rounding), "max_iter", "max_time", "callback", or "precision" (rounding keeps
+        ``P`` and ``D`` where they are, short of ``tol``: more epochs would not help).
     history_ : dict of ndarray, or a list of such dicts
         All evaluations: epoch, seconds (of work, evaluations left out), cpu_seconds
-        (of processor time), primal, dual, gap, and support (number of dual values
-        other than zero).
+        (of processor time), primal, dual, gap, support (number of dual values other
+        than zero), and phase, what the steps before it were: "plain" (coordinate
+        ascent), "proximal" (the same within the outer loop) or "newton".
     classes_ : ndarray of shape (n_classes,)
         The classes; classifiers only.
     n_features_in_ : int

@@ -59,8 +59,8 @@ class ConvergenceDisplay:
     histories : dict of str to dict, or of str to list of dict
         Under each label a run, or a list of repeated runs. A run is a dict of equally
         long arrays, like ``history_`` of an estimator. Further keys, such as scores
-        recorded by a callback, can be plotted as well. NaN is a value that was not
-        recorded.
+        recorded by a callback, can be plotted as well; "phase", whose entries are no
+        numbers, is left out. NaN is a value that was not recorded.
 
     Attributes
     ----------
@@ -487,7 +487,12 @@ def _as_history(name: str, history: Any) -> dict[str, Floats]:
         raise TypeError(
             f"{name}: found {type(history).__name__}, expected a dict of arrays"
         )
-    arrays = {key: np.asarray(values, np.float64) for key, values in history.items()}
+    # The names of phases are nothing to be drawn.
+    arrays = {
+        key: np.asarray(values, np.float64)
+        for key, values in history.items()
+        if key != "phase"
+    }
     shapes = {key: array.shape for key, array in arrays.items()}
     length = max(map(np.size, arrays.values()), default=0)
     if length == 0 or set(shapes.values()) != {(length,)}:

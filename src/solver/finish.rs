@@ -25,18 +25,6 @@ pub(crate) struct Finish<'p, 'a, R, L> {
     /// halve it.
     best: f64,
     failures: u32,
-    /// How far `P` or `D` have moved between two of these, at most, relative to `P`.
-    moved: f64,
-}
-
-/// What is to be done about a finish.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    GoOn,
-    /// It does not work.
-    GiveUp,
-    /// Nothing would: rounding keeps `P` and `D` where they are.
-    Stop,
 }
 
 /// Gaps that differ by less than this part of `P` are alike.
@@ -44,9 +32,6 @@ const ROUNDING: f64 = 1e-12;
 
 /// Failures after which the method is given up.
 const PATIENCE: u32 = 8;
-
-/// `P` and `D` that move by no more than this part of `P` stand still.
-const STILL: f64 = 1e-10;
 
 impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
     /// Work of the whole finish from the dual point `a(i)` on, in about nanoseconds, and whether that is
@@ -77,7 +62,6 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
             present: reached,
             best: f64::INFINITY,
             failures: 0,
-            moved: 0.0,
         }
     }
 
@@ -107,14 +91,10 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
         let (coef, dual) = (newton.coef().iter().copied(), newton.dual().iter().copied());
         point.search_from(newton.intercept());
         let is_of_dual = problem.evaluate_either(coef, dual, aim, point, spare, watch)?;
-        let before = std::mem::replace(&mut self.present, point.certificate);
+        self.present = point.certificate;
         let Certificate {
             primal, dual, gap, ..
         } = self.present;
-        let moved = (primal - before.primal)
-            .abs()
-            .max((dual - before.dual).abs());
-        self.moved = self.moved.max(moved / primal.abs());
         // Of points that differ by rounding, the later one is the better.
         let rounding = ROUNDING * primal.abs();
         let is_best = gap < self.held.0 + rounding
@@ -130,24 +110,22 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
         self.held.1.as_deref()
     }
 
-    /// To be told that the present point will not do: the gap is to be at most `tol` times its `P`.
-    pub(crate) fn judge(&mut self, tol: f64, watch: &mut Watch<'_>) -> Result<Verdict, Error> {
+    /// To be told that the present point will not do: the gap is to be at most `tol` times its `P`. Says
+    /// whether there is no hope.
+    pub(crate) fn has_failed(&mut self, tol: f64, watch: &mut Watch<'_>) -> Result<bool, Error> {
         if !self.newton.is_ready() {
-            return Ok(Verdict::GoOn);
+            return Ok(false);
         }
         let Certificate { primal, gap, .. } = self.present;
         if gap <= 0.5 * self.best {
-            (self.best, self.failures, self.moved) = (gap, 0, 0.0);
+            (self.best, self.failures) = (gap, 0);
         } else {
             self.failures += 1;
         }
-        if self.failures < PATIENCE {
-            self.newton.go_on(gap, tol * primal, watch)?;
-            Ok(Verdict::GoOn)
-        } else if self.moved <= STILL {
-            Ok(Verdict::Stop)
-        } else {
-            Ok(Verdict::GiveUp)
+        if self.failures >= PATIENCE {
+            return Ok(true);
         }
+        self.newton.go_on(gap, tol * primal, watch)?;
+        Ok(false)
     }
 }

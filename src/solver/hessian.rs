@@ -153,6 +153,12 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         watch: &mut Watch<'_>,
     ) -> Result<Vec<f64>, Error> {
         let count = self.weights.iter().filter(|&&r| r > 0.0).count();
+        if count == 0 {
+            // Nothing holds the intercept: how far it should go is left to the search.
+            let (coef, rest) = gradient.split_at(self.design.problem.rows().n_cols());
+            let coef = coef.iter().map(|g| -g / self.design.problem.lambda());
+            return Ok(coef.chain(rest.iter().map(|g| -g)).collect());
+        }
         match cheapest(self.design.problem.rows(), count).0 {
             Way::Columns => self.by_columns(gradient, system, watch),
             Way::Rows => self.by_rows(gradient, system, watch),
@@ -401,3 +407,509 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// worth for every cell of it.
 const MAX_PARTS: usize = 8;
 const ENTRIES_PER_CELL: f64 = 8.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Loan;
+    use crate::loss::Squared;
+    use crate::problem::Regularisation;
+    use crate::rows::{Csr, Dense};
+    use crate::run::Unwatched;
+    use ndarray::ArrayView2;
+    use proptest::prelude::*;
+
+    type Vector = Vec<f64>;
+
+    /// A Hessian, and the right side of a system with it. `mu` and the last entry of the gradient
+    /// count only with an intercept.
+    #[derive(Debug, Clone)]
+    struct Case {
+        rows: Vec<Vector>,
+        weights: Vector,
+        mu: Vector,
+        gradient: Vector,
+        lambda: f64,
+    }
+
+    impl Case {
+        /// `f` for the Hessian of the case, with dense or with compressed rows, by so many threads.
+        fn with(&self, kind: Kind, threads: usize, f: impl Fn(&dyn Solve, &mut Watch<'_>)) {
+            let (n, d) = (self.rows.len(), self.mu.len());
+            let targets = vec![0.0; n];
+            let mut unwatched = Unwatched;
+            let mut watch = Watch::new(None, &mut unwatched);
+            watch.engage(threads, usize::MAX).expect("a few threads");
+            if kind.sparse {
+                let (mut values, mut indices, mut indptr) = (vec![], vec![], vec![0]);
+                for row in &self.rows {
+                    for (j, &x) in row.iter().enumerate().filter(|(_, x)| **x != 0.0) {
+                        values.push(x);
+                        indices.push(i32::try_from(j).expect("small"));
+                    }
+                    indptr.push(i64::try_from(values.len()).expect("small"));
+                }
+                let rows = Csr::new(
+                    Loan::new(&values),
+                    Loan::new(&indices),
+                    Loan::new(&indptr),
+                    d,
+                );
+                let rows = rows.expect("compressed rows");
+                self.with_rows(&rows, &targets, kind, &mut watch, f);
+            } else {
+                let entries = self.rows.concat();
+                let view = ArrayView2::from_shape((n, d), &entries).expect("n rows");
+                let rows = Dense::new(view).expect("C order");
+                self.with_rows(&rows, &targets, kind, &mut watch, f);
+            }
+        }
+
+        fn with_rows<R: Rows>(
+            &self,
+            rows: &R,
+            targets: &[f64],
+            kind: Kind,
+            watch: &mut Watch<'_>,
+            f: impl Fn(&dyn Solve, &mut Watch<'_>),
+        ) {
+            let lambda = Regularisation::Lambda(self.lambda);
+            let problem = Problem::new(rows, targets, None, Squared, lambda, kind.intercept);
+            let problem = problem.expect("a problem");
+            let mu = if kind.intercept {
+                self.mu.clone()
+            } else {
+                Vec::new()
+            };
+            let design = Design {
+                problem: &problem,
+                mu,
+            };
+            let hessian = Hessian {
+                design: &design,
+                weights: &self.weights,
+            };
+            f(&hessian, watch);
+        }
+
+        /// The rows of the definition.
+        fn centred(&self, intercept: bool) -> Vec<Vector> {
+            let centre = |row: &Vector| -> Vector {
+                if intercept {
+                    let shifted = row.iter().zip(&self.mu).map(|(x, m)| x - m);
+                    shifted.chain([1.0]).collect()
+                } else {
+                    row.clone()
+                }
+            };
+            self.rows.iter().map(centre).collect()
+        }
+
+        fn gradient(&self, intercept: bool) -> &[f64] {
+            &self.gradient[..self.mu.len() + usize::from(intercept)]
+        }
+
+        /// How well `d` solves `H d = -gradient`: the largest residual beside the largest sum of what
+        /// cancels in a line.
+        fn residual(&self, d: &[f64], intercept: bool) -> f64 {
+            let gradient = self.gradient(intercept);
+            let (mut left, mut size) = (gradient.to_vec(), vec![0.0; d.len()]);
+            for (row, r) in self.centred(intercept).iter().zip(&self.weights) {
+                let product = dot(row, d);
+                let sizes: f64 = row.iter().zip(d).map(|(x, d)| (x * d).abs()).sum();
+                for ((left, size), x) in left.iter_mut().zip(&mut size).zip(row) {
+                    *left += r * product * x;
+                    *size += r * sizes * x.abs();
+                }
+            }
+            for (j, g) in gradient.iter().enumerate() {
+                if j < self.mu.len() {
+                    left[j] += self.lambda * d[j];
+                    size[j] += self.lambda * d[j].abs();
+                }
+                size[j] += g.abs();
+            }
+            largest(&left) / largest(&size)
+        }
+    }
+
+    /// How a case is posed.
+    #[derive(Debug, Clone, Copy)]
+    struct Kind {
+        sparse: bool,
+        intercept: bool,
+    }
+
+    fn kinds() -> impl Iterator<Item = Kind> {
+        [false, true].into_iter().flat_map(|sparse| {
+            [false, true]
+                .into_iter()
+                .map(move |intercept| Kind { sparse, intercept })
+        })
+    }
+
+    /// A Hessian whatever its rows are.
+    trait Solve {
+        /// The direction by one of the ways, or by the cheapest.
+        fn solve(&self, way: Option<Way>, gradient: &[f64], watch: &mut Watch<'_>) -> Vector;
+        /// Whether the matrix of the columns is filled entry by entry.
+        fn is_by_entries(&self) -> bool;
+        fn products(&self, v: &[f64], watch: &mut Watch<'_>) -> Vector;
+        fn sum(&self, share: &[f64], watch: &mut Watch<'_>) -> Vector;
+        fn size(&self) -> usize;
+    }
+
+    /// What conjugate gradients may leave.
+    const TINY: f64 = 1e-14;
+
+    impl<R: Rows, L: Loss> Solve for Hessian<'_, '_, '_, R, L> {
+        fn solve(&self, way: Option<Way>, gradient: &[f64], watch: &mut Watch<'_>) -> Vector {
+            // Its memory is used again.
+            let mut system = System::new(3);
+            let direction = match way {
+                None => self.direction(gradient, TINY, &mut system, watch),
+                Some(Way::Columns) => self.by_columns(gradient, &mut system, watch),
+                Some(Way::Rows) => self.by_rows(gradient, &mut system, watch),
+                Some(Way::ConjugateGradients) => self.by_conjugate_gradients(gradient, TINY, watch),
+            };
+            direction.expect("not interrupted")
+        }
+
+        fn is_by_entries(&self) -> bool {
+            outer_work(self.design.problem.rows()).1
+        }
+
+        fn products(&self, v: &[f64], watch: &mut Watch<'_>) -> Vector {
+            let mut out = vec![7.0; self.weights.len()];
+            let counts = |i: usize| self.weights[i] > 0.0;
+            self.design
+                .products(v, counts, &mut out, watch)
+                .expect("not interrupted");
+            out
+        }
+
+        fn sum(&self, share: &[f64], watch: &mut Watch<'_>) -> Vector {
+            self.design
+                .sum(|i| share[i], watch)
+                .expect("not interrupted")
+        }
+
+        fn size(&self) -> usize {
+            self.design.size()
+        }
+    }
+
+    const WAYS: [Option<Way>; 4] = [
+        Some(Way::Columns),
+        Some(Way::Rows),
+        Some(Way::ConjugateGradients),
+        None,
+    ];
+
+    fn largest(v: &[f64]) -> f64 {
+        v.iter()
+            .fold(f64::MIN_POSITIVE, |most, x| most.max(x.abs()))
+    }
+
+    fn numbers(n: usize) -> impl Strategy<Value = Vector> {
+        prop::collection::vec(-1.0..1.0, n)
+    }
+
+    /// `n` rows of `d` entries, of which that part is not zero.
+    fn rows(n: usize, d: usize, part: f64) -> impl Strategy<Value = Vec<Vector>> {
+        let entry = (0.0..1.0, -1.0..1.0f64);
+        let entry = entry.prop_map(move |(u, x)| if u < part { x } else { 0.0 });
+        prop::collection::vec(prop::collection::vec(entry, d), n)
+    }
+
+    /// With weights among which there are zeros.
+    fn cases() -> impl Strategy<Value = Case> {
+        let shape = (1usize..14, 1usize..14, 0.2..1.2f64);
+        shape.prop_flat_map(|(n, d, part)| {
+            let weight = prop_oneof![Just(0.0), 0.01..2.0];
+            (
+                rows(n, d, part),
+                prop::collection::vec(weight, n),
+                numbers(d),
+                numbers(d + 1),
+                -3.0..1.0f64,
+            )
+                .prop_map(|(rows, weights, mu, mut gradient, power)| {
+                    if weights.iter().all(|&r| r == 0.0) {
+                        // Nothing depends on the intercept.
+                        *gradient.last_mut().expect("not empty") = 0.0;
+                    }
+                    let lambda = 10f64.powf(power);
+                    Case {
+                        rows,
+                        weights,
+                        mu,
+                        gradient,
+                        lambda,
+                    }
+                })
+        })
+    }
+
+    /// Many more columns than rows, and next to no regularisation.
+    fn wide_cases() -> impl Strategy<Value = Case> {
+        (1usize..9, 40usize..60).prop_flat_map(|(n, d)| {
+            (
+                rows(n, d, 2.0),
+                prop::collection::vec(0.01..2.0, n),
+                numbers(d),
+                numbers(d + 1),
+            )
+                .prop_map(|(rows, weights, mu, gradient)| Case {
+                    rows,
+                    weights,
+                    mu,
+                    gradient,
+                    lambda: 1e-10,
+                })
+        })
+    }
+
+    /// Gauss's elimination with the largest pivot of each column.
+    fn eliminate(mut matrix: Vec<Vector>, mut right: Vector) -> Vector {
+        let n = right.len();
+        for k in 0..n {
+            let size = |i: &usize| matrix[*i][k].abs();
+            let best = (k..n).max_by(|i, j| size(i).total_cmp(&size(j)));
+            let best = best.expect("k is one");
+            matrix.swap(k, best);
+            right.swap(k, best);
+            let pivot = matrix[k].clone();
+            for i in k + 1..n {
+                let factor = matrix[i][k] / pivot[k];
+                for (x, p) in matrix[i].iter_mut().zip(&pivot) {
+                    *x -= factor * p;
+                }
+                right[i] -= factor * right[k];
+            }
+        }
+        for k in (0..n).rev() {
+            let known = dot(&matrix[k][k + 1..], &right[k + 1..]);
+            right[k] = (right[k] - known) / matrix[k][k];
+        }
+        right
+    }
+
+    proptest! {
+        #[test]
+        fn all_ways_solve_the_system(case in cases()) {
+            for kind in kinds() {
+                case.with(kind, 1, |hessian, watch| {
+                    for way in WAYS {
+                        let d = hessian.solve(way, case.gradient(kind.intercept), watch);
+                        assert_eq!(d.len(), hessian.size());
+                        let residual = case.residual(&d, kind.intercept);
+                        assert!(residual < 1e-9, "{residual} by {way:?}, {kind:?}");
+                    }
+                });
+            }
+        }
+
+        #[test]
+        fn sums_and_products_are_those_of_centred_rows(case in cases()) {
+            for kind in kinds() {
+                let rows = case.centred(kind.intercept);
+                let v = case.gradient(kind.intercept);
+                case.with(kind, 1, |hessian, watch| {
+                    let products = hessian.products(v, watch);
+                    for ((row, r), product) in rows.iter().zip(&case.weights).zip(products) {
+                        let expected = if *r > 0.0 { dot(row, v) } else { 0.0 };
+                        assert!((product - expected).abs() < 1e-13);
+                    }
+                    let sum = hessian.sum(&case.weights, watch);
+                    assert_eq!(sum.len(), v.len());
+                    for (j, sum) in sum.iter().enumerate() {
+                        let terms = rows.iter().zip(&case.weights).map(|(row, r)| r * row[j]);
+                        assert!((sum - terms.sum::<f64>()).abs() < 1e-12);
+                    }
+                });
+            }
+        }
+
+        /// What rounding leaves of the dual values `t` of the step does not depend on `lambda`: they
+        /// are in `lambda d + gradient`.
+        #[test]
+        fn by_rows_loses_nothing_where_lambda_is_tiny(case in wide_cases()) {
+            for kind in kinds() {
+                let (rows, n) = (case.centred(kind.intercept), case.rows.len());
+                let (g, d_cols) = (case.gradient(kind.intercept), case.mu.len());
+                // lambda / r t + G t - lambda d_b = -x.gradient,  sum t = -gradient_b
+                let size = n + usize::from(kind.intercept);
+                let mut matrix = vec![vec![0.0; size]; size];
+                let mut right = vec![0.0; size];
+                for i in 0..n {
+                    for j in 0..n {
+                        matrix[i][j] = dot(&rows[i][..d_cols], &rows[j][..d_cols]);
+                    }
+                    matrix[i][i] += case.lambda / case.weights[i];
+                    right[i] = -dot(&rows[i][..d_cols], &g[..d_cols]);
+                    if kind.intercept {
+                        (matrix[i][n], matrix[n][i]) = (-1.0, 1.0);
+                        right[n] = -g[d_cols];
+                    }
+                }
+                let solution = eliminate(matrix, right);
+                case.with(kind, 1, |hessian, watch| {
+                    let d = hessian.solve(Some(Way::Rows), g, watch);
+                    for j in 0..d_cols {
+                        let t_x: f64 = (0..n).map(|i| solution[i] * rows[i][j]).sum();
+                        let off = case.lambda * d[j] + g[j] + t_x;
+                        assert!(off.abs() < 1e-12, "{off} in column {j}, {kind:?}");
+                    }
+                    if let (Some(d_b), Some(expected)) = (d.get(d_cols), solution.get(n)) {
+                        let off = case.lambda * d_b - expected;
+                        assert!(off.abs() < 1e-11, "{off} in the intercept");
+                    }
+                    // As far as numbers go that are as large as d.
+                    for i in 0..n {
+                        let (product, expected) = (dot(&rows[i], &d), solution[i] / case.weights[i]);
+                        assert!((product - expected).abs() < 1e-13 / case.lambda);
+                    }
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn what_nothing_depends_on_stays_where_it_is() {
+        let case = Case {
+            rows: vec![vec![1.0, 2.0], vec![3.0, -1.0]],
+            weights: vec![0.0, 0.0],
+            mu: vec![0.5, 0.5],
+            gradient: vec![1.0, -2.0, 3.0],
+            lambda: 0.5,
+        };
+        for kind in kinds().filter(|kind| kind.intercept) {
+            case.with(kind, 1, |hessian, watch| {
+                for way in [Way::Columns, Way::Rows] {
+                    let d = hessian.solve(Some(way), &case.gradient, watch);
+                    assert!((d[0] + 2.0).abs() < 1e-15 && (d[1] - 4.0).abs() < 1e-15);
+                    assert_eq!(d[2], 0.0, "{way:?}");
+                }
+                // Altogether, the intercept has to go somewhere, or it would stay where it is for ever.
+                assert_eq!(
+                    hessian.solve(None, &case.gradient, watch),
+                    [-2.0, 4.0, -3.0]
+                );
+                for way in WAYS {
+                    assert_eq!(hessian.solve(way, &[0.0; 3], watch), [0.0; 3], "{way:?}");
+                }
+            });
+        }
+    }
+
+    /// Rows in several blocks, which have matrices of their own where they are filled entry by entry.
+    #[test]
+    fn blocks_and_threads_change_nothing() {
+        let (n, d) = (60_000, 9);
+        let mut seed = 1u32;
+        let mut uniform = || {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f64::from(seed >> 8) / f64::from(1u32 << 24)
+        };
+        let mut rows = vec![vec![0.0; d]; n];
+        for row in &mut rows {
+            for _ in 0..3 {
+                row[(9.0 * uniform()) as usize] = uniform() - 0.3;
+            }
+        }
+        let weights = (0..n)
+            .map(|_| (uniform() - 0.4).max(0.0) / n as f64)
+            .collect();
+        let case = Case {
+            rows,
+            weights,
+            mu: (0..d).map(|_| uniform()).collect(),
+            gradient: (0..=d).map(|_| uniform()).collect(),
+            lambda: 1e-3,
+        };
+        for kind in kinds() {
+            let gradient = case.gradient(kind.intercept);
+            for way in [Way::Columns, Way::ConjugateGradients] {
+                let found = std::cell::RefCell::new(Vec::new());
+                for threads in [1, 2, 3] {
+                    case.with(kind, threads, |hessian, watch| {
+                        assert_eq!(hessian.is_by_entries(), kind.sparse);
+                        let d = hessian.solve(Some(way), gradient, watch);
+                        found.borrow_mut().push(d);
+                    });
+                }
+                let found = found.into_inner();
+                let residual = case.residual(&found[0], kind.intercept);
+                assert!(residual < 1e-11, "{residual} by {way:?}, {kind:?}");
+                assert_eq!(found[0], found[1]);
+                assert_eq!(found[0], found[2]);
+            }
+        }
+    }
+
+    /// Rows of which nothing but the shape is known.
+    struct Shape {
+        rows: usize,
+        columns: usize,
+        stored: usize,
+    }
+
+    impl Rows for Shape {
+        fn n_rows(&self) -> usize {
+            self.rows
+        }
+        fn n_cols(&self) -> usize {
+            self.columns
+        }
+        fn n_stored(&self) -> usize {
+            self.stored
+        }
+        fn dot(&self, _i: usize, _w: &[f64]) -> f64 {
+            unreachable!()
+        }
+        fn axpy(&self, _i: usize, _scale: f64, _w: &mut [f64]) {
+            unreachable!()
+        }
+        fn sq_norm(&self, _i: usize) -> f64 {
+            unreachable!()
+        }
+        fn visit(&self, _i: usize, _f: impl FnMut(usize, f64)) {
+            unreachable!()
+        }
+        fn prefetch(&self, _i: usize) {
+            unreachable!()
+        }
+    }
+
+    #[test]
+    fn the_cheapest_way_depends_on_the_shape() {
+        let way = |rows: usize, columns: usize, per_row: usize, count: usize| {
+            let shape = Shape {
+                rows,
+                columns,
+                stored: rows * per_row,
+            };
+            let (way, work) = cheapest(&shape, count);
+            assert!(work.is_finite() && work >= 0.0);
+            way
+        };
+        // Dense.
+        assert_eq!(way(10_000, 20, 20, 10_000), Way::Columns);
+        assert_eq!(way(60, 4000, 4000, 60), Way::Rows);
+        assert_eq!(way(60, 2000, 2000, 60), Way::Rows);
+        // Of many rows it is those that count.
+        assert_eq!(way(10_000, 2000, 2000, 10), Way::Rows);
+        assert_eq!(way(10_000, 2000, 2000, 10_000), Way::Columns);
+        // Sparse.
+        assert_eq!(way(100_000, 1000, 10, 100_000), Way::Columns);
+        assert_eq!(way(100_000, 100_000, 10, 100_000), Way::ConjugateGradients);
+        assert_eq!(way(100_000, 100_000, 10, 50), Way::Rows);
+        assert_eq!(way(3500, 3500, 10, 3500), Way::ConjugateGradients);
+        // No system is larger than the largest.
+        let most = MAX_UNKNOWNS;
+        assert_eq!(way(50_000, most, 10, 50_000), Way::Columns);
+        assert_eq!(way(50_000, most + 1, 10, 50_000), Way::ConjugateGradients);
+        assert_ne!(way(most + 1, 10 * most, 10, most + 1), Way::Rows);
+    }
+}

@@ -35,9 +35,9 @@ use crate::loss::Loss;
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem, rows_per_block};
 use crate::rows::Rows;
-use crate::run::{Budget, Fit, Monitor, Phase, Record, StopReason, Watch, parameter};
+use crate::run::{Budget, Certificate, Fit, Monitor, Phase, Record, StopReason, Watch, parameter};
 use crate::solver::course::{self, Pace, Process};
-use crate::solver::finish::{Finish, Verdict};
+use crate::solver::finish::Finish;
 use crate::solver::frame::{Frame, Sum};
 use crate::solver::newton::Newton;
 use crate::solver::outer::Outer;
@@ -161,8 +161,11 @@ impl Solver for Sdca {
             refresh_at: epoch,
             may_finish: accelerate && budget.tol > 0.0,
             may_begin_outer: accelerate && budget.tol > 0.0,
+            held: None,
+            given: start.filter(|_| accelerate).map(|start| start.coef),
             spare: Point::default(),
             finish: None,
+            gave_up_at: None,
             tol: budget.tol,
             max_epochs: budget.max_epochs as f64,
             block: rows_per_block(rows.n_rows(), rows.n_stored()) as u64,
@@ -367,9 +370,16 @@ struct Run<'p, 'a, R, L> {
     may_finish: bool,
     /// Whether the outer loop may begin.
     may_begin_outer: bool,
+    /// Once there has been an acceleration, after which points may also get worse: the best one, and `D`
+    /// where that began. Less will not do.
+    held: Option<(Point, f64)>,
+    /// The model of the start, if one was given.
+    given: Option<&'p [f64]>,
     /// The other one of two points to choose from.
     spare: Point,
     finish: Option<Finish<'p, 'a, R, L>>,
+    /// The epoch in which Newton's method was given up.
+    gave_up_at: Option<f64>,
     /// See [`Budget`].
     tol: f64,
     max_epochs: f64,
@@ -386,7 +396,33 @@ const HOPE: f64 = 0.05;
 /// The same if Newton's method is not certain to do better.
 const LAST_HOPE: f64 = 0.5;
 
+/// Epochs, beyond as many as before, that SDCA is given after Newton's method has been given up; and how
+/// little `P` and `D` may change in the last half of them, as parts of `P` and of the gap, to be taken to
+/// stand still.
+const LAST_TRY: f64 = 50.0;
+const STILL: (f64, f64) = (1e-10, 1e-2);
+
+/// A gap up to this part of `P` may be what rounding leaves.
+const CLOSE: f64 = 1e-6;
+
 impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
+    /// Whether rounding keeps the run where it is: neither method gets any further.
+    fn stands_still(&self, history: &[Record]) -> bool {
+        let (Some(since), Some(last)) = (self.gave_up_at, history.last()) else {
+            return false;
+        };
+        let halfway = 0.5 * (since + last.epoch);
+        let Some(before) = history.iter().rfind(|record| record.epoch <= halfway) else {
+            return false;
+        };
+        let (now, before) = (last.certificate, before.certificate);
+        let room = (STILL.0 * now.primal).min(STILL.1 * now.gap);
+        last.epoch > 2.0 * since + LAST_TRY
+            && now.gap <= CLOSE * now.primal
+            && (now.primal - before.primal).abs() <= room
+            && (now.dual - before.dual).abs() <= room
+    }
+
     /// Whether the outer loop promises to be cheaper than going on.
     fn should_begin_outer(&self, history: &[Record]) -> bool {
         course::epochs_to_come(history, self.tol).is_some_and(|to_come| to_come > MANY_EPOCHS)
@@ -455,19 +491,19 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             // Small problems go on beyond the tolerance: see `Pace::least`.
             let is_within = point.certificate.is_within(self.tol);
             let tol = if is_within { f64::EPSILON } else { self.tol };
-            match finish.judge(tol, watch)? {
-                Verdict::GoOn => {}
-                Verdict::GiveUp | Verdict::Stop if is_within => {
+            if finish.has_failed(tol, watch)? {
+                if is_within {
                     return Ok(ControlFlow::Break(StopReason::Converged));
                 }
-                Verdict::Stop => return Ok(ControlFlow::Break(StopReason::Precision)),
-                Verdict::GiveUp => {
-                    self.finish = None;
-                    self.may_finish = false;
-                    self.state.refresh(self.problem, watch)?;
-                    self.begin(point);
-                }
+                self.finish = None;
+                self.may_finish = false;
+                self.gave_up_at = history.last().map(|record| record.epoch);
+                self.held = Some((point.clone(), history[0].certificate.dual));
+                self.state.refresh(self.problem, watch)?;
+                self.begin(point);
             }
+        } else if self.stands_still(history) {
+            return Ok(ControlFlow::Break(StopReason::Precision));
         } else if self.may_finish && self.should_finish(history) {
             let (mu, mean_q) = (&self.state.frame.mu, self.state.mean_q);
             // Where the losses have grown beyond those of no model at all, it is better to begin there.
@@ -479,11 +515,16 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             } else {
                 point
             };
+            // The outer loop may have gone on to a worse point.
+            for (row, &a) in self.state.rows.iter_mut().zip(&point.dual) {
+                row.a = a;
+            }
             let target = self.tol * point.certificate.primal.min(at_zero);
             let newton = Newton::new(self.problem, mu, mean_q, start, target, watch)?;
             self.finish = Some(Finish::new(newton, point, self.state.outer.is_none()));
         } else if self.may_begin_outer && self.should_begin_outer(history) {
             self.may_begin_outer = false;
+            self.held = Some((point.clone(), point.certificate.dual));
             self.state.begin_outer(self.problem.loss().smoothness());
         }
         Ok(ControlFlow::Continue(()))
@@ -558,15 +599,36 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             };
         }
         point.search_from(state.intercept());
+        if let Some(coef) = self.given.take() {
+            // The dual values may prove enough for the model that they came with, but not for their own.
+            problem.evaluate(state.dual(), precision, point, watch)?;
+            if !point.certificate.is_within(self.tol) {
+                let coef = coef.iter().copied();
+                problem.evaluate_pair(coef, state.dual(), precision, spare, watch)?;
+                if spare.certificate.is_within(self.tol) {
+                    std::mem::swap(point, spare);
+                }
+            }
+            return Ok(());
+        }
         if state.outer.is_some() {
             let coef = state.sum.coef(&state.frame, 1.0);
             let aim = (self.tol, precision);
             problem.evaluate_either(coef, state.dual(), aim, point, spare, watch)?;
-            return Ok(());
+        } else {
+            match self.keeper.output(step, state.dual()) {
+                None => problem.evaluate(state.dual(), precision, point, watch),
+                Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch),
+            }?;
         }
-        match self.keeper.output(step, state.dual()) {
-            None => problem.evaluate(state.dual(), precision, point, watch),
-            Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch),
+        if let Some((held, least_dual)) = &mut self.held {
+            let Certificate { dual, gap, .. } = point.certificate;
+            if gap <= held.certificate.gap && dual >= *least_dual {
+                held.clone_from(point);
+            } else {
+                point.clone_from(held);
+            }
         }
+        Ok(())
     }
 }
