@@ -389,13 +389,13 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     /// `w(a)` is a sum that may all but cancel. In `D(a)` alone, that is `(lambda/2) |w(a)|^2`, an error `e`
     /// of it counts for up to `(lambda/2) |e|^2`, which a model of another origin does not make up for.
     fn rounding_of(&self, dual: &[f64], watch: &mut Watch<'_>) -> Result<f64, Error> {
-        let lengths = self.by_blocks(watch, |block| {
+        let squares = self.by_blocks(watch, |block| {
             block
                 .filter(|&i| dual[i] != 0.0)
-                .map(|i| (self.rate(i) * dual[i]).abs() * self.rows.sq_norm(i).sqrt())
+                .map(|i| (self.rate(i) * dual[i]).powi(2) * self.rows.sq_norm(i))
                 .sum::<f64>()
         })?;
-        Ok(2.0 * f64::EPSILON * lengths.iter().sum::<f64>())
+        Ok(4.0 * f64::EPSILON * squares.iter().sum::<f64>().sqrt())
     }
 
     /// [`Self::evaluate_pair`], or [`Self::evaluate`] where that is within the tolerance, too. Says whether
@@ -403,21 +403,25 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     pub(crate) fn evaluate_either(
         &self,
         coef: impl IntoIterator<Item = f64>,
-        dual: impl IntoIterator<Item = f64> + Clone,
+        dual: impl IntoIterator<Item = f64>,
         (tol, precision): (f64, f64),
         point: &mut Point,
         spare: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<bool, Error> {
-        self.evaluate_pair(coef, dual.clone(), precision, point, watch)?;
+        self.evaluate_pair(coef, dual, precision, point, watch)?;
         if !point.certificate.is_within(tol) {
             return Ok(false);
         }
         spare.search_from(point.intercept);
-        self.evaluate(dual, precision, spare, watch)?;
+        spare.dual = std::mem::take(&mut point.dual);
+        self.evaluate_dual(precision, spare, watch)?;
         let is_enough = spare.certificate.is_within(tol);
         if is_enough {
             std::mem::swap(point, spare);
+        } else {
+            point.dual = std::mem::take(&mut spare.dual);
+            *spare = Point::default();
         }
         Ok(is_enough)
     }
@@ -465,18 +469,10 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         }
     }
 
-    /// Predictions and intercept for the coefficients of `point`; returns `P`.
-    fn settle(
-        &self,
-        precision: f64,
-        point: &mut Point,
-        watch: &mut Watch<'_>,
-    ) -> Result<f64, Error> {
+    /// Predictions for the coefficients of `point`.
+    pub(crate) fn predict(&self, point: &mut Point, watch: &mut Watch<'_>) -> Result<(), Error> {
         let Point {
-            coef,
-            intercept: b,
-            predictions,
-            ..
+            coef, predictions, ..
         } = point;
         predictions.clear();
         predictions.resize(self.rows.n_rows(), 0.0);
@@ -485,6 +481,23 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
                 self.rows.dot(i, coef)
             })?;
         }
+        Ok(())
+    }
+
+    /// Predictions and intercept for the coefficients of `point`; returns `P`.
+    fn settle(
+        &self,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<f64, Error> {
+        self.predict(point, watch)?;
+        let Point {
+            coef,
+            intercept: b,
+            predictions,
+            ..
+        } = point;
         *b = if self.fit_intercept {
             self.best_intercept(predictions, *b, precision, watch)?
         } else {
@@ -604,6 +617,15 @@ impl Point {
             predictions: vec![0.0; n_rows],
             ..Self::default()
         }
+    }
+
+    /// Becomes a copy of another point, but for its predictions, in the memory that it has.
+    pub(crate) fn hold(&mut self, other: &Self) {
+        self.dual.clone_from(&other.dual);
+        self.coef.clone_from(&other.coef);
+        self.intercept = other.intercept;
+        self.certificate = other.certificate;
+        self.predictions = Vec::new();
     }
 
     /// Lets the next evaluation search for the best intercept from `intercept` on, if that is a number.

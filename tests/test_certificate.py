@@ -463,6 +463,7 @@ def test_constant_targets_need_only_an_intercept(loss, target, weights):
 @pytest.mark.parametrize("how", ["scaled", "shifted"])
 @with_and_without_intercept
 @every_loss
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_huge_values_give_no_nan_and_a_true_stop_reason(loss, fit_intercept, how, size):
     problem = make_problem(loss, weights="fractions")
     if how == "scaled":
@@ -483,7 +484,7 @@ def test_huge_values_give_no_nan_and_a_true_stop_reason(loss, fit_intercept, how
     assert fit.duality_gap_ == fit.objective_ - fit.dual_objective_
     within = np.isfinite(fit.duality_gap_)
     within = within and fit.duality_gap_ <= tol * fit.objective_
-    assert fit.stop_reason_ == ("converged" if within else "callback")
+    assert fit.stop_reason_ in (("converged",) if within else ("callback", "precision"))
     with np.errstate(over="ignore"):
         # As exact as predictions of that size are.
         p = abs(problem.X) @ abs(w) + abs(b)

@@ -64,15 +64,13 @@ pub(crate) struct Newton<'p, 'a, R, L> {
     p: Vec<f64>,
     /// `a_i`.
     a: Vec<f64>,
-    /// `k_i`: the dual point at the beginning for `g = 0`.
+    /// `k_i`. For `g = 0` the dual point at the beginning, or empty if it is not going to be needed.
     centre: Vec<f64>,
     /// The proximal weight, and the one that it begins at.
     g: f64,
     first_g: f64,
     system: System,
-    /// `c_i h_i / W`.
-    weights: Vec<f64>,
-    /// What a step along the direction adds to `p`.
+    /// What a step along the direction adds to `p`; while a direction is sought, `c_i h_i / W`.
     change: Vec<f64>,
     /// `|grad F|^2 / (2 lambda) = (lambda/2) |w - w(a)|^2`: what the present subproblem, not being
     /// solved exactly, adds to the gap of the pair of `w` and `a`. The gap at `w(a)` can be larger.
@@ -82,6 +80,8 @@ pub(crate) struct Newton<'p, 'a, R, L> {
     look_ahead: f64,
     /// Such steps in the present subproblem.
     n_short: u32,
+    /// Whether proximal steps are still to be tried.
+    may_soften: bool,
     /// Steps in the present subproblem.
     steps: u32,
     /// The smallest excess in the present subproblem, and the steps since it was last halved.
@@ -108,6 +108,10 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             mean = mu.to_vec();
             u.push(point.intercept + mean.iter().zip(&u).map(|(m, w)| m * w).sum::<f64>());
         }
+        let loss = problem.loss();
+        let is_smooth = loss.smoothness() > 0.0;
+        let is_flat = |i| loss.curvature(point.dual[i], problem.target(i)) == 0.0;
+        let may_soften = is_smooth && problem.counting().any(is_flat);
         let mut newton = Self {
             design: Design { problem, mu: mean },
             p: point
@@ -116,11 +120,14 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
                 .map(|p| p + point.intercept)
                 .collect(),
             a: point.dual.clone(),
-            centre: point.dual.clone(),
+            centre: if may_soften || !is_smooth {
+                point.dual.clone()
+            } else {
+                Vec::new()
+            },
             g: 0.0,
             first_g: (0.1 * mean_q).clamp(FIRST_WEIGHT.0, FIRST_WEIGHT.1),
             system: System::default(),
-            weights: vec![0.0; point.dual.len()],
             change: vec![0.0; point.dual.len()],
             excess: f64::INFINITY,
             steps: 0,
@@ -128,11 +135,12 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             idle: 0,
             look_ahead: 0.0,
             n_short: 0,
+            may_soften,
             goal: 0.1 * target,
             first_u: u.clone(),
             u,
         };
-        if problem.loss().smoothness() > 0.0 {
+        if is_smooth {
             newton.slide(0.0, watch)?;
         } else {
             newton.soften(watch)?;
@@ -143,6 +151,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
     /// Begins with proximal steps where the method has begun.
     fn soften(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
         self.g = self.first_g;
+        self.may_soften = false;
         self.u.clone_from(&self.first_u);
         self.design
             .products(&self.u, |_| true, &mut self.p, watch)?;
@@ -207,6 +216,8 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         } else {
             self.goal = self.goal.min(0.1 * target);
             if self.idle <= IDLE {
+                // It has been solved once: what is left is rounding.
+                self.may_soften = false;
                 // Not a number if the gap is none.
                 let factor = (0.1 * target / gap).clamp(1e-6, 0.1);
                 self.goal *= if factor.is_nan() { 0.1 } else { factor };
@@ -233,13 +244,13 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             return Ok(());
         }
         self.steps += 1;
-        let mut weights = std::mem::take(&mut self.weights);
+        let mut change = std::mem::take(&mut self.change);
         let block = self.problem().block_size();
-        watch.change(&mut weights, block, |i, _| self.curvature(i))?;
-        self.weights = weights;
+        watch.change(&mut change, block, |i, d| self.curvature(i, d))?;
+        self.change = change;
         let hessian = Hessian {
             design: &self.design,
-            weights: &self.weights,
+            weights: &self.change,
         };
         // The excess is the square of the gradient, but for a factor.
         let precision = (0.5 * (self.goal / self.excess).sqrt()).clamp(PRECISION.0, PRECISION.1);
@@ -263,7 +274,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         if t < SHORT {
             self.look_ahead = 2.0 * t;
             self.n_short += 1;
-            if self.g == 0.0 && self.n_short == MANY_SHORT {
+            if self.may_soften && self.n_short == MANY_SHORT {
                 return self.soften(watch);
             }
         }
@@ -309,16 +320,16 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         Ok(gradient)
     }
 
-    /// `c_i h_i / W`.
+    /// `c_i h_i / W`; `change` is what the last direction would have added to `p_i`.
     #[inline]
-    fn curvature(&self, i: usize) -> f64 {
+    fn curvature(&self, i: usize, change: f64) -> f64 {
         let problem = self.problem();
         let c = problem.weight(i) / problem.total_weight();
         if c == 0.0 {
             return 0.0;
         }
         let kappa = problem.loss().curvature(self.a[i], problem.target(i));
-        let d = self.look_ahead * self.change[i];
+        let d = self.look_ahead * change;
         if kappa.is_infinite() {
             c / self.g
         } else if kappa > 0.0 {

@@ -160,8 +160,9 @@ impl Solver for Sdca {
             seen: 0.0,
             refresh_at: epoch,
             may_finish: accelerate && budget.tol > 0.0,
-            may_begin_outer: accelerate && budget.tol > 0.0,
-            held: None,
+            // Not where more than the tolerance is asked for: it is slow to the last digits.
+            may_begin_outer: accelerate && budget.tol > 0.0 && pace.least == 0,
+            least_dual: None,
             given: start.filter(|_| accelerate).map(|start| start.coef),
             spare: Point::default(),
             finish: None,
@@ -370,13 +371,13 @@ struct Run<'p, 'a, R, L> {
     may_finish: bool,
     /// Whether the outer loop may begin.
     may_begin_outer: bool,
-    /// Once there has been an acceleration, after which points may also get worse: the best one, and `D`
-    /// where that began. Less will not do.
-    held: Option<(Point, f64)>,
+    /// Once there has been an acceleration, after which points may also get worse: `D` where that began.
+    /// Less will not do.
+    least_dual: Option<f64>,
+    /// The best point since then, or else nothing in particular.
+    spare: Point,
     /// The model of the start, if one was given.
     given: Option<&'p [f64]>,
-    /// The other one of two points to choose from.
-    spare: Point,
     finish: Option<Finish<'p, 'a, R, L>>,
     /// The epoch in which Newton's method was given up.
     gave_up_at: Option<f64>,
@@ -498,7 +499,8 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
                 self.finish = None;
                 self.may_finish = false;
                 self.gave_up_at = history.last().map(|record| record.epoch);
-                self.held = Some((point.clone(), history[0].certificate.dual));
+                self.spare.hold(point);
+                self.least_dual = Some(history[0].certificate.dual);
                 self.state.refresh(self.problem, watch)?;
                 self.begin(point);
             }
@@ -522,9 +524,11 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             let target = self.tol * point.certificate.primal.min(at_zero);
             let newton = Newton::new(self.problem, mu, mean_q, start, target, watch)?;
             self.finish = Some(Finish::new(newton, point, self.state.outer.is_none()));
+            self.spare = Point::default();
         } else if self.may_begin_outer && self.should_begin_outer(history) {
             self.may_begin_outer = false;
-            self.held = Some((point.clone(), point.certificate.dual));
+            self.spare.hold(point);
+            self.least_dual = Some(point.certificate.dual);
             self.state.begin_outer(self.problem.loss().smoothness());
         }
         Ok(ControlFlow::Continue(()))
@@ -600,14 +604,14 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         }
         point.search_from(state.intercept());
         if let Some(coef) = self.given.take() {
-            // The dual values may prove enough for the model that they came with, but not for their own.
+            // The model that the dual values came with may prove enough where their own does not, or be
+            // the better one of the two.
             problem.evaluate(state.dual(), precision, point, watch)?;
-            if !point.certificate.is_within(self.tol) {
-                let coef = coef.iter().copied();
-                problem.evaluate_pair(coef, state.dual(), precision, spare, watch)?;
-                if spare.certificate.is_within(self.tol) {
-                    std::mem::swap(point, spare);
-                }
+            let coef = coef.iter().copied();
+            problem.evaluate_pair(coef, state.dual(), precision, spare, watch)?;
+            let found = spare.certificate;
+            if found.is_within(self.tol) && found.gap < point.certificate.gap {
+                std::mem::swap(point, spare);
             }
             return Ok(());
         }
@@ -615,18 +619,22 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             let coef = state.sum.coef(&state.frame, 1.0);
             let aim = (self.tol, precision);
             problem.evaluate_either(coef, state.dual(), aim, point, spare, watch)?;
+            if point.certificate.is_within(self.tol) {
+                return Ok(());
+            }
         } else {
             match self.keeper.output(step, state.dual()) {
                 None => problem.evaluate(state.dual(), precision, point, watch),
                 Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch),
             }?;
         }
-        if let Some((held, least_dual)) = &mut self.held {
+        if let Some(least_dual) = self.least_dual {
             let Certificate { dual, gap, .. } = point.certificate;
-            if gap <= held.certificate.gap && dual >= *least_dual {
-                held.clone_from(point);
+            if gap <= spare.certificate.gap && dual >= least_dual {
+                spare.hold(point);
             } else {
-                point.clone_from(held);
+                point.hold(spare);
+                problem.predict(point, watch)?;
             }
         }
         Ok(())
