@@ -61,7 +61,8 @@ lint-python: $(EXTRA)dev.stamp ## check the Python side only
 	$(BIN)/python -m mypy.stubtest sdca_rs._core
 	$(BIN)/basedpyright --level error --pythonpath $(BIN)/python
 
-# In full, with data: SDCA_RS_DATA=FOLDER .venv/bin/python benches/compare.py
+# In full, with data: SDCA_RS_DATA=FOLDER .venv/bin/python benches/compare.py, and benches/matrix.py
+# for which problems are certified by default settings.
 bench: $(EXTRA)compare.stamp ## compare with other libraries, in short
 	$(BIN)/python benches/compare.py --quick --out build/bench
 
