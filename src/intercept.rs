@@ -54,20 +54,28 @@ pub(crate) fn sum(
 pub(crate) fn minimise_sum(
     n: usize,
     start: f64,
+    reach: f64,
     precision: f64,
     watch: &mut Watch<'_>,
     term: impl Fn(usize, f64) -> (f64, f64) + Sync,
 ) -> Result<Minimum, Error> {
+    try_minimise(start, reach, precision, |b| sum(n, watch, |i| term(i, b)))
+}
+
+/// [`minimise`] for a function that may fail.
+pub(crate) fn try_minimise(
+    start: f64,
+    reach: f64,
+    precision: f64,
+    mut at: impl FnMut(f64) -> Result<(f64, f64), Error>,
+) -> Result<Minimum, Error> {
     let mut alive = Ok(());
-    let minimum = minimise(start, precision, |b| {
-        match sum(n, watch, |i| term(i, b)) {
-            Ok(touch) => touch,
-            Err(error) => {
-                alive = Err(error);
-                // A slope of 0 ends the search.
-                (f64::INFINITY, 0.0)
-            }
-        }
+    let minimum = minimise(start, reach, precision, |b| {
+        at(b).unwrap_or_else(|error| {
+            alive = Err(error);
+            // A slope of 0 ends the search.
+            (f64::INFINITY, 0.0)
+        })
     });
     alive.map(|()| minimum)
 }
@@ -79,6 +87,10 @@ struct Touch {
     value: f64,
     slope: f64,
 }
+
+/// [`minimise`]'s `reach` for a mean of losses: for one of curvature 1/4 or 1 half of it or less would do,
+/// and for others there is nothing to go by.
+pub(crate) const REACH: f64 = 8.0;
 
 /// Every third step at least halves the bracket, which ends the search long before; this only makes
 /// sure of it.
@@ -130,17 +142,23 @@ impl Minimum {
 
 /// A minimiser of the convex function whose value and subgradient `at` returns.
 ///
-/// The search ends as soon as the value is provably within `precision * |value|` of the minimum: the
+/// It is expected within `reach` times the slope at `start`; whether it is only decides about the
+/// number of trials. The search ends as soon as the value is provably within `precision * |value|` of the minimum: the
 /// tangents at the ends of the bracket bound it from below. Their intersection is also the next
 /// trial, which is exact at a kink, in turn with the zero of the interpolated slope, which is exact
 /// on a parabola; if two trials together have not halved the bracket, the next one bisects it.
-pub fn minimise(start: f64, precision: f64, mut at: impl FnMut(f64) -> (f64, f64)) -> Minimum {
+pub fn minimise(
+    start: f64,
+    reach: f64,
+    precision: f64,
+    mut at: impl FnMut(f64) -> (f64, f64),
+) -> Minimum {
     let mut touch = |b: f64| {
         let (value, slope) = at(b);
         Touch { b, value, slope }
     };
     let first = touch(start);
-    let Some((mut left, mut right)) = bracket(first, &mut touch) else {
+    let Some((mut left, mut right)) = bracket(first, reach, &mut touch) else {
         return Minimum::at(first.b, first.value);
     };
     let mut widths = [f64::INFINITY; 2];
@@ -193,13 +211,18 @@ pub fn minimise(start: f64, precision: f64, mut at: impl FnMut(f64) -> (f64, f64
 
 /// Walks downhill from `first` with growing steps until the slope changes sign. `None` if `first` is
 /// a minimiser itself. The ends may coincide in one point of slope 0.
-fn bracket(first: Touch, touch: &mut impl FnMut(f64) -> Touch) -> Option<(Touch, Touch)> {
+fn bracket(
+    first: Touch,
+    reach: f64,
+    touch: &mut impl FnMut(f64) -> Touch,
+) -> Option<(Touch, Touch)> {
     if first.slope == 0.0 {
         return None;
     }
     let downhill = -first.slope.signum();
     let mut near = first;
-    let mut step = (0.01 * first.b.abs()).max(0.1);
+    // The limit matters where rounding would swallow the step.
+    let mut step = (reach * first.slope.abs()).max(1e-12 * first.b.abs());
     loop {
         let far = touch(near.b + downhill * step);
         // A slope that underflows to 0 (a minimum at infinity) ends the walk too.
@@ -260,14 +283,14 @@ mod tests {
         ];
         for (at, expected) in cases {
             for start in [-1e3, -1.0, 0.0, 0.5, 20.0] {
-                let found = minimise(start, 0.0, at).b;
+                let found = minimise(start, REACH, 0.0, at).b;
                 assert!(
                     (at(found).0 - at(expected).0).abs() <= 1e-13 * at(expected).0,
                     "{start}: {found}"
                 );
             }
         }
-        let flat = minimise(100.0, 0.0, |b| {
+        let flat = minimise(100.0, REACH, 0.0, |b| {
             (
                 (b.abs() - 2.0).max(0.0),
                 if b.abs() > 2.0 { b.signum() } else { 0.0 },
@@ -279,7 +302,7 @@ mod tests {
 
     #[test]
     fn minimise_ends_where_the_minimum_is_at_infinity() {
-        let b = minimise(0.0, 1e-14, |b: f64| (b.exp(), b.exp())).b;
+        let b = minimise(0.0, REACH, 1e-14, |b: f64| (b.exp(), b.exp())).b;
         assert_eq!(b.exp(), 0.0);
     }
 
@@ -290,7 +313,7 @@ mod tests {
             .map(|i| f64::from(i * 7919 % 1000) / 37.0)
             .collect();
         let mut count = 0;
-        minimise(0.0, 1e-14, |b| {
+        minimise(0.0, REACH, 1e-14, |b| {
             count += 1;
             let value = points.iter().map(|p| (b - p).abs()).sum();
             (
@@ -303,7 +326,7 @@ mod tests {
         });
         assert!(count <= 30, "{count}");
         count = 0;
-        minimise(0.0, 1e-14, |b| {
+        minimise(0.0, REACH, 1e-14, |b| {
             count += 1;
             let value = points
                 .iter()

@@ -14,6 +14,7 @@
 //! meanwhile; who breaks the promise gets wrong numbers.
 
 mod dense;
+pub(crate) mod lanes;
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

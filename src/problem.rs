@@ -19,8 +19,8 @@
 use std::ops::Range;
 
 use crate::error::Error;
-use crate::intercept;
-use crate::loss::{Loss, Target};
+use crate::intercept::{self, Minimum, REACH};
+use crate::loss::{Loss, Target, sums};
 use crate::rows::Rows;
 use crate::run::{BLOCK, Certificate, Watch, parameter};
 
@@ -498,43 +498,39 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
             predictions,
             ..
         } = point;
-        *b = if self.fit_intercept {
-            self.best_intercept(predictions, *b, precision, watch)?
+        let mean = if self.fit_intercept {
+            let minimum = self.best_intercept(predictions, *b, precision, watch)?;
+            *b = minimum.b;
+            minimum.value
         } else {
-            0.0
+            *b = 0.0;
+            let sums = self.by_blocks(watch, |block| {
+                let (y, c) = self.labels(block.clone());
+                sums::values(self.loss, &predictions[block], 0.0, y, c)
+            })?;
+            sums.iter().sum::<f64>() / self.total_weight
         };
-        let (predictions, b) = (&*predictions, *b);
-        let losses = self.by_blocks(watch, |block| {
-            block
-                .map(|i| {
-                    let value = self.loss.value(predictions[i] + b, self.targets[i]);
-                    weigh(self.weight(i), value)
-                })
-                .sum::<f64>()
-        })?;
-        Ok(losses.iter().sum::<f64>() / self.total_weight + self.penalty(coef))
+        Ok(mean + self.penalty(coef))
     }
 
     /// `D(a)` for `coef = w(a)`, and the number of dual values other than zero.
     fn dual(&self, a: &[f64], coef: &[f64], watch: &mut Watch<'_>) -> Result<(f64, usize), Error> {
         let blocks = self.by_blocks(watch, |block| {
-            let (mut conjugates, mut support) = (0.0, 0);
-            for i in block {
-                let c = self.weight(i);
-                conjugates += weigh(c, self.loss.conjugate(a[i], self.targets[i]));
-                support += usize::from(c > 0.0 && a[i] != 0.0);
-            }
-            (conjugates, support)
+            let (y, c) = self.labels(block.clone());
+            let counts = |i: &usize| a[*i] != 0.0 && self.weight(*i) > 0.0;
+            let support = block.clone().filter(counts).count();
+            (sums::conjugates(self.loss, &a[block], y, c), support)
         })?;
-        let (mut conjugates, mut support) = (0.0, 0);
-        for block in blocks {
-            conjugates += block.0;
-            support += block.1;
-        }
-        Ok((
-            -conjugates / self.total_weight - self.penalty(coef),
-            support,
-        ))
+        let conjugates: f64 = blocks.iter().map(|block| block.0).sum();
+        let support = blocks.iter().map(|block| block.1).sum();
+        let dual = -conjugates / self.total_weight - self.penalty(coef);
+        Ok((dual, support))
+    }
+
+    /// Targets and weights of a block of rows.
+    pub(crate) fn labels(&self, block: Range<usize>) -> (&'a [f64], Option<&'a [f64]>) {
+        let weights = self.weights.map(|c| &c[block.clone()]);
+        (&self.targets[block], weights)
     }
 
     /// Whether `P` and the gap are 0 up to what the rounding of predictions does to `P`, so that no
@@ -552,23 +548,23 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         floor.is_finite() && point.certificate.primal <= floor && point.certificate.gap <= floor
     }
 
-    /// `argmin_b P(w, b)` for the predictions `x_i.w`.
+    /// The best `b` for the predictions `x_i.w`, and the mean of the losses there.
     fn best_intercept(
         &self,
         predictions: &[f64],
         start: f64,
         precision: f64,
         watch: &mut Watch<'_>,
-    ) -> Result<f64, Error> {
-        let n_rows = self.rows.n_rows();
-        let minimum = intercept::minimise_sum(n_rows, start, precision, watch, |i, b| {
-            let (p, c, y) = (predictions[i] + b, self.weight(i), self.targets[i]);
-            (
-                weigh(c, self.loss.value(p, y)),
-                weigh(c, self.loss.slope(p, y)),
-            )
-        })?;
-        Ok(minimum.b)
+    ) -> Result<Minimum, Error> {
+        intercept::try_minimise(start, REACH, precision, |b| {
+            let blocks = self.by_blocks(watch, |block| {
+                let (y, c) = self.labels(block.clone());
+                sums::values_and_slopes(self.loss, &predictions[block], b, y, c)
+            })?;
+            let add = |sum: (f64, f64), more: (f64, f64)| (sum.0 + more.0, sum.1 + more.1);
+            let (value, slope) = blocks.into_iter().fold((0.0, 0.0), add);
+            Ok((value / self.total_weight, slope / self.total_weight))
+        })
     }
 
     /// `(lambda/2) |w|^2`.

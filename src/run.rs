@@ -297,12 +297,24 @@ impl<'m> Watch<'m> {
         size: usize,
         work: impl Fn(usize, f64) -> f64 + Sync,
     ) -> Result<(), Error> {
+        self.fill(items, size, |from, items| {
+            for (k, item) in items.iter_mut().enumerate() {
+                *item = work(from + k, *item);
+            }
+        })
+    }
+
+    /// `work(from, items)` for all items in parts of `size`, the first of which is number `from`, with
+    /// signs of life in between.
+    pub(crate) fn fill(
+        &mut self,
+        items: &mut [f64],
+        size: usize,
+        work: impl Fn(usize, &mut [f64]) + Sync,
+    ) -> Result<(), Error> {
         for (stretch, items) in items.chunks_mut(PARTS * size).enumerate() {
             self.crew.change(items, size, &|number, items| {
-                let from = (stretch * PARTS + number) * size;
-                for (k, item) in items.iter_mut().enumerate() {
-                    *item = work(from + k, *item);
-                }
+                work((stretch * PARTS + number) * size, items);
             });
             self.beat()?;
         }

@@ -12,10 +12,10 @@ use super::Real;
 ///
 /// Only levels that this CPU has can be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Level(Kind);
+pub struct Level(pub(super) Kind);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,

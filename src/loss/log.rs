@@ -1,3 +1,4 @@
+use super::functions::{exp_neg, ln, ln_1p};
 use super::{Link, Loss, Target, label_range};
 
 /// The logistic loss: its minimiser is logistic regression.
@@ -12,6 +13,7 @@ impl Loss for Log {
     const FORMULA: &'static str = "log(1 + exp(-y p))";
     const TARGET: Target = Target::Label;
     const LINK: Link = Link::Logit;
+    const STEP_WORK: f64 = 70.0;
 
     fn with_param(_: f64) -> Self {
         Self
@@ -20,7 +22,7 @@ impl Loss for Log {
     #[inline]
     fn value(&self, p: f64, y: f64) -> f64 {
         let m = y * p;
-        (-m).max(0.0) + (-m.abs()).exp().ln_1p()
+        (-m).max(0.0) + ln_1p(exp_neg(m.abs()))
     }
 
     #[inline]
@@ -31,18 +33,13 @@ impl Loss for Log {
     #[inline]
     fn conjugate(&self, a: f64, y: f64) -> f64 {
         let b = y * a;
-        if !(0.0..=1.0).contains(&b) {
-            return f64::INFINITY;
-        }
-        let rest = 1.0 - b;
-        // ln(1 - b) as ln_1p(-b): exact for small b.
-        let here = if b == 0.0 { 0.0 } else { b * b.ln() };
-        let there = if rest == 0.0 {
-            0.0
+        // It is symmetric; and ln_1p(-b) is exact for small b.
+        let b = b.min(1.0 - b);
+        if b >= 0.0 {
+            b * ln(b) + (1.0 - b) * ln_1p(-b)
         } else {
-            rest * (-b).ln_1p()
-        };
-        here + there
+            f64::INFINITY
+        }
     }
 
     #[inline]
@@ -73,12 +70,8 @@ impl Loss for Log {
 /// `1 / (1 + e^-t)` without overflow and with full relative accuracy for very negative `t`.
 #[inline]
 fn sigmoid(t: f64) -> f64 {
-    let e = (-t.abs()).exp();
-    if t >= 0.0 {
-        1.0 / (1.0 + e)
-    } else {
-        e / (1.0 + e)
-    }
+    let e = exp_neg(t.abs());
+    (if t >= 0.0 { 1.0 } else { e }) / (1.0 + e)
 }
 
 /// `b = sigmoid(-m)` at the new margin `m`, the root of `f(m) = m - start - q sigmoid(-m)`. `b` is
@@ -120,33 +113,46 @@ fn value_at_positive_root(start: f64, q: f64, b: f64) -> f64 {
     // The limit only guards against a cycle in the last bit of a huge margin.
     for round in 0..100 {
         if round == PATIENCE {
-            // Far left of the root a round gains only 1. As sigmoid(-m) >= e^-m / 2, the root of
-            // (m - start) e^m = q / 2 is a lower bound, and so is ln(q/2) - ln L, where
-            // L = ln(q/2) - start > 1.
-            let half = (0.5 * q).ln();
-            if half - start > 1.0 {
-                m = m.max(half - (half - start).ln());
-            }
+            m = m.max(far_start(start, q));
         }
+        // s = sigmoid(-m) = e / u, and with it
+        //     f = m - start - q s = residual / u,  f' = 1 + q s (1 - s) = slope / u^2,
+        //     f'' = -q s (1 - s) (1 - 2 s) = -2 curve / u^3,
+        // so that a step of either method takes a single division.
         let e = (-m).exp();
-        let s = e / (1.0 + e);
-        // f, f', and half of -f'', all of them at m.
-        let f = m - start - q * s;
-        let bend = q * s * (1.0 - s);
-        let slope = 1.0 + bend;
-        let curve = 0.5 * bend * (1.0 - 2.0 * s);
-        let d = if f.abs() <= 0.5 * slope {
-            f * slope / (slope * slope + f * curve)
+        let u = 1.0 + e;
+        let residual = (m - start) * u - q * e;
+        let slope = u * u + q * e;
+        let curve = 0.5 * q * e * (1.0 - e);
+        let d = if residual.abs() * u <= 0.5 * slope {
+            residual * slope * u / (slope * slope + residual * curve)
         } else {
-            f / slope
+            residual * u / slope
         };
         let next = (m - d).max(low);
         let moved = next - m;
         if moved.abs() <= STEP || moved.abs() <= 4.0 * f64::EPSILON * m {
             // sigmoid(-(m + d)) = s (1 - (1-s) d + (1-s)(1-2s) d^2 / 2 - ...)
+            let s = e / u;
             return s - s * (1.0 - s) * moved * (1.0 - 0.5 * (1.0 - 2.0 * s) * moved);
         }
         m = next;
     }
     sigmoid(-m)
+}
+
+/// A lower bound of the root, where Newton's method from far left of it has been of little use: a round
+/// of that gains only 1.
+///
+/// As `sigmoid(-m) >= e^-m / 2`, the root of `(m - start) e^m = q / 2` is one, and so is `ln(q/2) - ln L`,
+/// where `L = ln(q/2) - start > 1`.
+#[cold]
+#[inline(never)]
+fn far_start(start: f64, q: f64) -> f64 {
+    let half = (0.5 * q).ln();
+    if half - start > 1.0 {
+        half - (half - start).ln()
+    } else {
+        0.0
+    }
 }

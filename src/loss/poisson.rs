@@ -13,6 +13,7 @@ impl Loss for Poisson {
     const FORMULA: &'static str = "exp(p) - y p + y log(y) - y";
     const TARGET: Target = Target::NonNegative;
     const LINK: Link = Link::Log;
+    const STEP_WORK: f64 = 70.0;
 
     fn with_param(_: f64) -> Self {
         Self

@@ -19,7 +19,7 @@
 //! feasible, and `X` counts as centred in `lambda_max`.
 
 use crate::error::Error;
-use crate::intercept;
+use crate::intercept::{self, REACH};
 use crate::loss::Loss;
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
@@ -176,7 +176,10 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
                 (-c * value, -c * t)
             };
             let start = self.intercept;
-            self.intercept = intercept::minimise_sum(moving.len(), start, 1e-15, watch, term)?.b;
+            let reach = REACH / problem.total_weight();
+            let n = moving.len();
+            let minimum = intercept::minimise_sum(n, start, reach, 1e-15, watch, term)?;
+            self.intercept = minimum.b;
         }
         let b = self.intercept;
         for (next, &i) in next.iter_mut().zip(&*moving) {

@@ -28,7 +28,7 @@
 //! With an intercept, rows are centred at their mean `mu`: `p_i = (x_i - mu).w + b'`.
 
 use crate::error::Error;
-use crate::loss::Loss;
+use crate::loss::{Loss, sums};
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
 use crate::run::Watch;
@@ -72,6 +72,8 @@ pub(crate) struct Newton<'p, 'a, R, L> {
     system: System,
     /// What a step along the direction adds to `p`; while a direction is sought, `c_i h_i / W`.
     change: Vec<f64>,
+    /// The dual values after a part of that step: a trial of the line search.
+    trial: Vec<f64>,
     /// `|grad F|^2 / (2 lambda) = (lambda/2) |w - w(a)|^2`: what the present subproblem, not being
     /// solved exactly, adds to the gap of the pair of `w` and `a`. The gap at `w(a)` can be larger.
     excess: f64,
@@ -129,6 +131,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             first_g: (0.1 * mean_q).clamp(FIRST_WEIGHT.0, FIRST_WEIGHT.1),
             system: System::default(),
             change: vec![0.0; point.dual.len()],
+            trial: vec![0.0; point.dual.len()],
             excess: f64::INFINITY,
             steps: 0,
             least_excess: f64::INFINITY,
@@ -141,7 +144,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             u,
         };
         if is_smooth {
-            newton.slide(0.0, watch)?;
+            newton.settle(watch)?;
         } else {
             newton.soften(watch)?;
         }
@@ -157,7 +160,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             .products(&self.u, |_| true, &mut self.p, watch)?;
         self.a.clone_from(&self.centre);
         self.begin_subproblem();
-        self.slide(0.0, watch)
+        self.settle(watch)
     }
 
     /// Forgets about the steps of the subproblem before.
@@ -212,7 +215,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             self.g = (self.g * shrink).max(LAST_WEIGHT * self.first_g);
             self.goal = self.goal.min(0.1 * target);
             self.begin_subproblem();
-            self.slide(0.0, watch)
+            self.settle(watch)
         } else {
             self.goal = self.goal.min(0.1 * target);
             if self.idle <= IDLE {
@@ -296,13 +299,38 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         }
     }
 
-    /// Moves `p` by `t` times the change, and `a` with it.
+    /// The dual values after `t` times the change, for the trial.
+    fn try_step(&mut self, t: f64, watch: &mut Watch<'_>) -> Result<(), Error> {
+        let problem = self.problem();
+        let mut trial = std::mem::take(&mut self.trial);
+        watch.fill(&mut trial, problem.block_size(), |from, trial| {
+            let block = from..from + trial.len();
+            let (p, d) = (&self.p[block.clone()], &self.change[block.clone()]);
+            let (y, c) = problem.labels(block.clone());
+            if self.g > 0.0 {
+                for (i, (trial, (p, d))) in block.zip(trial.iter_mut().zip(p.iter().zip(d))) {
+                    *trial = self.value(i, p + t * d, self.a[i]);
+                }
+            } else {
+                sums::dual_values(problem.loss(), (p, t, d), y, c, trial);
+            }
+        })?;
+        self.trial = trial;
+        Ok(())
+    }
+
+    /// Brings `a` in step with `p`.
+    fn settle(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+        self.try_step(0.0, watch)?;
+        std::mem::swap(&mut self.a, &mut self.trial);
+        Ok(())
+    }
+
+    /// Moves `p` by `t` times the change, and `a` with it: to the last trial, which was for that `t`.
     fn slide(&mut self, t: f64, watch: &mut Watch<'_>) -> Result<(), Error> {
         let (size, change) = (self.problem().block_size(), &self.change);
         watch.change(&mut self.p, size, |i, p| p + t * change[i])?;
-        let mut a = std::mem::take(&mut self.a);
-        watch.change(&mut a, size, |i, a| self.value(i, self.p[i], a))?;
-        self.a = a;
+        std::mem::swap(&mut self.a, &mut self.trial);
         Ok(())
     }
 
@@ -342,21 +370,23 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         }
     }
 
-    /// How far to go along `(coef, ..)`: about where the derivative of `F` changes its sign.
-    fn search(&self, coef: &[f64], watch: &mut Watch<'_>) -> Result<f64, Error> {
+    /// How far to go along `(coef, ..)`: about where the derivative of `F` changes its sign. Leaves the
+    /// dual values there as the trial.
+    fn search(&mut self, coef: &[f64], watch: &mut Watch<'_>) -> Result<f64, Error> {
         /// The derivative may keep this fraction of what it was at the start.
         const REST: f64 = 0.3;
-        let room = REST * self.derivative(coef, 0.0, watch)?.abs();
+        let room = REST * self.derivative(coef, 0.0, &self.a, watch)?.abs();
         let (mut low, mut slope_at_low, mut high) = (0.0, 0.0, f64::INFINITY);
         let mut t = 1.0;
         for _ in 0..60 {
-            let slope = self.derivative(coef, t, watch)?;
+            self.try_step(t, watch)?;
+            let slope = self.derivative(coef, t, &self.trial, watch)?;
             // As the derivative grows, `F` has changed by `rise` at most. If that does not say that it
             // has fallen, it is computed: on a long gentle rise behind a steep fall it may not have.
             let rise = low * slope_at_low + (t - low) * slope;
             let is_lower = || slope <= 0.0 || rise <= 0.0;
             if slope.abs() <= room && (is_lower() || self.change_of(coef, t, watch)? <= 0.0) {
-                break;
+                return Ok(t);
             }
             if slope < 0.0 {
                 (low, slope_at_low) = (t, slope);
@@ -369,21 +399,24 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
                 2.0 * t
             };
         }
+        self.try_step(t, watch)?;
         Ok(t)
     }
 
-    /// The derivative of `F` along `(coef, ..)` after `t` times that.
-    fn derivative(&self, coef: &[f64], t: f64, watch: &mut Watch<'_>) -> Result<f64, Error> {
+    /// The derivative of `F` along `(coef, ..)` after `t` times that, where the dual values are `a`.
+    fn derivative(
+        &self,
+        coef: &[f64],
+        t: f64,
+        a: &[f64],
+        watch: &mut Watch<'_>,
+    ) -> Result<f64, Error> {
         let problem = self.problem();
-        let sums = problem.by_blocks(watch, |block| {
-            block
-                .map(|i| {
-                    let (d, near) = (self.change[i], self.a[i]);
-                    problem.weight(i) * self.value(i, self.p[i] + t * d, near) * d
-                })
-                .sum::<f64>()
+        let blocks = problem.by_blocks(watch, |block| {
+            let (_, c) = problem.labels(block.clone());
+            sums::products(&a[block.clone()], &self.change[block], c)
         })?;
-        let sum: f64 = sums.iter().sum();
+        let sum: f64 = blocks.iter().sum();
         let penalty = dot(self.coef(), coef) + t * dot(coef, coef);
         Ok(problem.lambda() * penalty - sum / problem.total_weight())
     }

@@ -14,7 +14,7 @@
 //! not be that of the model.)
 
 use crate::error::Error;
-use crate::intercept::{self, Minimum};
+use crate::intercept::{self, Minimum, REACH};
 use crate::loss::Loss;
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
@@ -185,8 +185,9 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
             (c * loss.value(p, y), c * loss.slope(p, y))
         };
         let n = moving.len();
+        let reach = REACH / problem.total_weight();
         let minimum = if problem.fit_intercept() {
-            intercept::minimise_sum(n, self.intercept, 1e-13, watch, term)?
+            intercept::minimise_sum(n, self.intercept, reach, 1e-13, watch, term)?
         } else {
             Minimum::at(0.0, intercept::sum(n, watch, |k| term(k, 0.0))?.0)
         };

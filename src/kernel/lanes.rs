@@ -1,0 +1,166 @@
+//! The same arithmetic on many numbers, in one version for each [`Level`] of vector instructions.
+//!
+//! They differ in the instructions that the compiler may use and in nothing else: all versions have
+//! the same bits.
+
+use super::dense::{Kind, Level};
+
+/// Numbers taken together.
+const LANES: usize = 8;
+
+/// `sum_k term(x_k, ..)` for the numbers `x_k, ..` of each input, which all have the same length.
+#[inline]
+pub(crate) fn sum<const IN: usize, const OUT: usize>(
+    level: Level,
+    inputs: [&[f64]; IN],
+    term: impl Fn([f64; IN]) -> [f64; OUT],
+) -> [f64; OUT] {
+    match level.0 {
+        Kind::Portable => portable::sum(inputs, term),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level is made only where the CPU has it.
+        Kind::Avx2 => unsafe { avx2::sum(inputs, term) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Kind::Avx512 => unsafe { avx512::sum(inputs, term) },
+    }
+}
+
+/// `out_k = value(x_k, ..)` for the numbers `x_k, ..` of each input, which all have the same length.
+#[inline]
+pub(crate) fn map<const IN: usize>(
+    level: Level,
+    inputs: [&[f64]; IN],
+    out: &mut [f64],
+    value: impl Fn([f64; IN]) -> f64,
+) {
+    match level.0 {
+        Kind::Portable => portable::map(inputs, out, value),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level is made only where the CPU has it.
+        Kind::Avx2 => unsafe { avx2::map(inputs, out, value) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Kind::Avx512 => unsafe { avx512::map(inputs, out, value) },
+    }
+}
+
+mod portable {
+    use super::LANES;
+
+    /// The numbers at `k`, and at the following places, of each input.
+    #[inline(always)]
+    fn take<const IN: usize>(inputs: [&[f64]; IN], k: usize) -> [&[f64; LANES]; IN] {
+        inputs.map(|x| x[k..].first_chunk().expect("k + LANES <= len"))
+    }
+
+    #[inline(always)]
+    pub(super) fn sum<const IN: usize, const OUT: usize>(
+        inputs: [&[f64]; IN],
+        term: impl Fn([f64; IN]) -> [f64; OUT],
+    ) -> [f64; OUT] {
+        let n = inputs.map(<[f64]>::len).into_iter().min().unwrap_or(0);
+        let whole = n - n % LANES;
+        let mut sums = [[0.0; LANES]; OUT];
+        for k in (0..whole).step_by(LANES) {
+            let x = take(inputs, k);
+            for lane in 0..LANES {
+                let terms = term(x.map(|x| x[lane]));
+                for (sums, term) in sums.iter_mut().zip(terms) {
+                    sums[lane] += term;
+                }
+            }
+        }
+        let mut totals = sums.map(|sums| sums.iter().sum::<f64>());
+        for k in whole..n {
+            for (total, term) in totals.iter_mut().zip(term(inputs.map(|x| x[k]))) {
+                *total += term;
+            }
+        }
+        totals
+    }
+
+    #[inline(always)]
+    pub(super) fn map<const IN: usize>(
+        inputs: [&[f64]; IN],
+        out: &mut [f64],
+        value: impl Fn([f64; IN]) -> f64,
+    ) {
+        let shortest = inputs.map(<[f64]>::len).into_iter().min().unwrap_or(0);
+        let n = shortest.min(out.len());
+        let whole = n - n % LANES;
+        for k in (0..whole).step_by(LANES) {
+            let x = take(inputs, k);
+            let mut values = [0.0; LANES];
+            for lane in 0..LANES {
+                values[lane] = value(x.map(|x| x[lane]));
+            }
+            out[k..k + LANES].copy_from_slice(&values);
+        }
+        for k in whole..n {
+            out[k] = value(inputs.map(|x| x[k]));
+        }
+    }
+}
+
+/// The portable functions, compiled for more instructions.
+#[cfg(target_arch = "x86_64")]
+macro_rules! compiled_for {
+    ($module:ident, $features:literal) => {
+        mod $module {
+            use super::portable;
+
+            #[target_feature(enable = $features)]
+            pub(super) fn sum<const IN: usize, const OUT: usize>(
+                inputs: [&[f64]; IN],
+                term: impl Fn([f64; IN]) -> [f64; OUT],
+            ) -> [f64; OUT] {
+                portable::sum(inputs, term)
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) fn map<const IN: usize>(
+                inputs: [&[f64]; IN],
+                out: &mut [f64],
+                value: impl Fn([f64; IN]) -> f64,
+            ) {
+                portable::map(inputs, out, value);
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+compiled_for!(avx2, "avx2");
+#[cfg(target_arch = "x86_64")]
+compiled_for!(avx512, "avx512f,avx512vl");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn lanes_agree_with_the_naive_and_levels_with_each_other(
+            (x, y) in (0usize..40).prop_flat_map(|n| {
+                let numbers = || prop::collection::vec(-10.0..10.0f64, n);
+                (numbers(), numbers())
+            })
+        ) {
+            let product = |[x, y]: [f64; 2]| x * y + 1.0;
+            let naive: f64 = x.iter().zip(&y).map(|(x, y)| x * y + 1.0).sum();
+            let portable = sum(Level::PORTABLE, [&x, &y], |xy| [product(xy), xy[0]]);
+            prop_assert!((portable[0] - naive).abs() < 1e-11);
+            prop_assert!((portable[1] - x.iter().sum::<f64>()).abs() < 1e-11);
+            for level in Level::available() {
+                prop_assert_eq!(sum(level, [&x, &y], |xy| [product(xy), xy[0]]), portable);
+                let mut out = vec![0.0; x.len()];
+                map(level, [&x, &y], &mut out, product);
+                for (k, value) in out.iter().enumerate() {
+                    prop_assert_eq!(*value, product([x[k], y[k]]));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! A loss on many rows at once: its values, slopes and conjugates, and their sums.
+//!
+//! `y` are the targets and `c` the weights of the rows, all 1 if there are none. A row of weight 0
+//! counts for nothing, even where its loss is infinite.
+
+use super::Loss;
+use crate::kernel::{Level, lanes};
+
+/// `sum_i c_i term(u_i, y_i)`.
+#[inline(always)]
+fn sum<const OUT: usize>(
+    u: &[f64],
+    y: &[f64],
+    c: Option<&[f64]>,
+    term: impl Fn(f64, f64) -> [f64; OUT],
+) -> [f64; OUT] {
+    let level = Level::best();
+    match c {
+        None => lanes::sum(level, [u, y], |[u, y]| term(u, y)),
+        Some(c) => lanes::sum(level, [u, y, c], |[u, y, c]| {
+            term(u, y).map(|term| if c == 0.0 { 0.0 } else { c * term })
+        }),
+    }
+}
+
+/// `sum_i c_i phi(p_i + b; y_i)`.
+#[inline(never)]
+pub(crate) fn values<L: Loss>(loss: L, p: &[f64], b: f64, y: &[f64], c: Option<&[f64]>) -> f64 {
+    let [values] = sum(p, y, c, |p, y| [loss.value(p + b, y)]);
+    values
+}
+
+/// `sum_i c_i phi(p_i + b; y_i)`, and the sum of their slopes.
+#[inline(never)]
+pub(crate) fn values_and_slopes<L: Loss>(
+    loss: L,
+    p: &[f64],
+    b: f64,
+    y: &[f64],
+    c: Option<&[f64]>,
+) -> (f64, f64) {
+    let [values, slopes] = sum(p, y, c, |p, y| [loss.value(p + b, y), loss.slope(p + b, y)]);
+    (values, slopes)
+}
+
+/// `sum_i c_i phi*(-a_i; y_i)`.
+#[inline(never)]
+pub(crate) fn conjugates<L: Loss>(loss: L, a: &[f64], y: &[f64], c: Option<&[f64]>) -> f64 {
+    let [conjugates] = sum(a, y, c, |a, y| [loss.conjugate(a, y)]);
+    conjugates
+}
+
+/// `sum_i c_i a_i d_i`.
+#[inline(never)]
+pub(crate) fn products(a: &[f64], d: &[f64], c: Option<&[f64]>) -> f64 {
+    let [products] = sum(a, d, c, |a, d| [a * d]);
+    products
+}
+
+/// `a_i = -phi'(p_i + t d_i; y_i)`, and 0 for rows of weight 0.
+#[inline(never)]
+pub(crate) fn dual_values<L: Loss>(
+    loss: L,
+    (p, t, d): (&[f64], f64, &[f64]),
+    y: &[f64],
+    c: Option<&[f64]>,
+    a: &mut [f64],
+) {
+    let (level, value) = (Level::best(), |p, d, y| -loss.slope(p + t * d, y));
+    match c {
+        None => lanes::map(level, [p, d, y], a, |[p, d, y]| value(p, d, y)),
+        Some(c) => lanes::map(level, [p, d, y, c], a, |[p, d, y, c]| {
+            if c == 0.0 { 0.0 } else { value(p, d, y) }
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loss::{SPECS, Visitor, dispatch};
+
+    #[derive(Clone, Copy)]
+    struct Compare;
+
+    impl Visitor for Compare {
+        type Out = ();
+
+        /// 19 rows, of which one has weight 0 and an infinite conjugate.
+        fn visit<L: Loss>(self, loss: L) {
+            let number = |i: i32| f64::from(i);
+            let p: Vec<f64> = (0..19).map(|i| 0.7 * number(i) - 6.0).collect();
+            let d: Vec<f64> = (0..19).map(|i| 1.0 - 0.2 * number(i)).collect();
+            let y: Vec<f64> = (0..19)
+                .map(|i| number(1 - 2 * (i % 2)).max(least::<L>()))
+                .collect();
+            let mut c: Vec<f64> = (0..19).map(|i| 0.5 + number(i % 3)).collect();
+            c[4] = 0.0;
+            let mut a = vec![0.0; 19];
+            for c in [Some(c.as_slice()), None] {
+                dual_values(loss, (&p, 0.5, &d), &y, c, &mut a);
+                for i in 0..19 {
+                    let value = -loss.slope(p[i] + 0.5 * d[i], y[i]);
+                    let expected = if c.is_some_and(|c| c[i] == 0.0) {
+                        0.0
+                    } else {
+                        value
+                    };
+                    assert_eq!(a[i], expected, "{}", L::NAME);
+                }
+            }
+            for c in [None, Some(c.as_slice())] {
+                // Out of the range of the losses that have one.
+                a[4] = if c.is_some() { 1e300 } else { a[3] };
+                let weight = |i: usize| c.map_or(1.0, |c| c[i]);
+                let counts = |i: &usize| weight(*i) > 0.0;
+                let naive = |term: &dyn Fn(usize) -> f64| -> f64 {
+                    (0..19).filter(counts).map(|i| weight(i) * term(i)).sum()
+                };
+                let close = |found: f64, expected: f64| {
+                    found == expected || (found - expected).abs() <= 1e-13 * expected.abs()
+                };
+                let value = naive(&|i| loss.value(p[i] + 0.3, y[i]));
+                assert!(close(values(loss, &p, 0.3, &y, c), value), "{}", L::NAME);
+                let both = values_and_slopes(loss, &p, 0.3, &y, c);
+                assert!(close(both.0, value), "{}", L::NAME);
+                let slope = naive(&|i| loss.slope(p[i] + 0.3, y[i]));
+                assert!(
+                    (both.1 - slope).abs() <= 1e-12 * (1.0 + value.abs()),
+                    "{}",
+                    L::NAME
+                );
+                let conjugate = naive(&|i| loss.conjugate(a[i], y[i]));
+                assert!(close(conjugates(loss, &a, &y, c), conjugate), "{}", L::NAME);
+                let product = naive(&|i| a[i] * d[i]);
+                assert!((products(&a, &d, c) - product).abs() <= 1e-12 * (1.0 + product.abs()));
+            }
+        }
+    }
+
+    /// The least target that the loss takes.
+    fn least<L: Loss>() -> f64 {
+        if L::TARGET.accepts(-1.0) { -1.0 } else { 0.0 }
+    }
+
+    #[test]
+    fn sums_agree_with_the_naive() {
+        for spec in SPECS {
+            dispatch(spec.name, None, Compare).expect("the registry builds its own losses");
+        }
+    }
+}
