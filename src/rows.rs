@@ -7,6 +7,9 @@ use crate::kernel::{self, Index, Level, Loan, Real};
 
 /// A matrix seen row by row: all that a solver knows of the data.
 pub trait Rows: Sync {
+    /// What a stored entry adds to the work of a step, a dot and an update, in about nanoseconds.
+    const ENTRY_WORK: f64;
+
     /// Number of rows.
     fn n_rows(&self) -> usize;
     /// Number of columns.
@@ -63,6 +66,8 @@ impl<'a, F: Real> Dense<'a, F> {
 }
 
 impl<F: Real> Rows for Dense<'_, F> {
+    const ENTRY_WORK: f64 = 0.6;
+
     fn n_rows(&self) -> usize {
         self.n_rows
     }
@@ -210,6 +215,8 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
 }
 
 impl<F: Real, I: Index> Rows for Csr<'_, F, I> {
+    const ENTRY_WORK: f64 = 2.0;
+
     fn n_rows(&self) -> usize {
         self.indptr.len() - 1
     }

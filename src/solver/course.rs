@@ -69,16 +69,17 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// For a solver whose epochs visit each row once. `finish` asks for more than the tolerance on
-    /// [`SMALL`] problems, for so many times their work.
+    /// [`SMALL`] problems, for so many times their size.
     pub(crate) fn new<R: Rows, L: Loss>(
         problem: &Problem<'_, R, L>,
         epoch: u64,
         finish: f64,
         mean_q: f64,
     ) -> Self {
-        let work = epoch_work(problem);
-        let least = if work <= SMALL {
-            epoch * (finish * SMALL_WORK / work).floor() as u64
+        let (n_stored, n_rows) = (problem.rows().n_stored(), problem.rows().n_rows());
+        let size = 3.0 * n_stored as f64 + 30.0 * n_rows as f64;
+        let least = if size <= SMALL {
+            epoch * (finish * SMALL_WORK / size).floor() as u64
         } else {
             0
         };
@@ -249,7 +250,7 @@ const EVALUATION_SHARE: f64 = 0.1;
 
 /// The next whole epoch at which to evaluate, if an evaluation costs `cost` epochs: where the gap is
 /// expected to reach the tolerance if it goes on falling at its latest rate, but not before the cost
-/// allows it, and within four times the epochs so far. It depends on the history alone, never on the
+/// allows it, and within twice the epochs so far (four times up to the eighth): rates change. It depends on the history alone, never on the
 /// clock, so that runs are reproducible.
 fn next_epoch_to_evaluate(history: &[Record], tol: f64, cost: f64) -> f64 {
     let Some((now, earlier)) = history.split_last() else {
@@ -262,7 +263,7 @@ fn next_epoch_to_evaluate(history: &[Record], tol: f64, cost: f64) -> f64 {
     let used = earlier.len() as f64;
     let allowed = cost / EVALUATION_SHARE * (used + 1.0 - FREE_EVALUATIONS);
     let earliest = (done + 1.0).max(allowed.ceil());
-    let latest = earliest.max(4.0 * done);
+    let latest = earliest.max((4.0 * done).min(32.0)).max(2.0 * done);
     match epochs_to_come(history, tol) {
         // All epochs are asked for.
         _ if tol == 0.0 => latest,
@@ -285,26 +286,30 @@ pub(crate) fn epochs_to_come(history: &[Record], tol: f64) -> Option<f64> {
     Some(if epochs > 0.0 { epochs } else { f64::INFINITY })
 }
 
-/// A problem is small if an epoch takes at most so much work, see [`epoch_work`]. A cold start on it
-/// does at least [`SMALL_WORK`] whatever the tolerance: within a few milliseconds that usually makes
-/// the result exact to rounding, so that it does not depend on the seed, or on whether a row is
-/// repeated or weighted. Runs that are studied (records or outputs were asked for) end when the
+/// A problem is small if 3 times its stored entries and 30 times its rows add up to no more than that. A
+/// cold start on it does at least [`SMALL_WORK`] whatever the tolerance: within a few milliseconds that
+/// usually makes the result exact to rounding, so that it does not depend on the seed, or on whether a row
+/// is repeated or weighted. Runs that are studied (records or outputs were asked for) end when the
 /// tolerance is reached.
 const SMALL: f64 = 8192.0;
 
 /// See [`SMALL`].
 const SMALL_WORK: f64 = 512.0 * SMALL;
 
-/// Work of an epoch: a dot and an update per stored entry, in random order, and a step per row. The
-/// unit is about a nanosecond.
+/// Work of an epoch in about nanoseconds: a dot and an update per stored entry, in random order, and a
+/// step per row.
 pub(crate) fn epoch_work<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f64 {
-    3.0 * problem.rows().n_stored() as f64 + 30.0 * problem.rows().n_rows() as f64
+    work(problem, L::STEP_WORK)
 }
 
 /// Cost of an evaluation in epochs: two passes in the order of memory, and some evaluations of the
 /// loss per row.
 fn evaluation_cost<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f64 {
-    let per_row = if problem.fit_intercept() { 30.0 } else { 10.0 };
-    let work = 2.0 * problem.rows().n_stored() as f64 + per_row * problem.rows().n_rows() as f64;
-    work / epoch_work(problem)
+    let per_row = if problem.fit_intercept() { 15.0 } else { 8.0 };
+    work(problem, per_row) / epoch_work(problem)
+}
+
+/// Work of a dot and an update per stored entry and of so much more per row.
+pub(crate) fn work<R: Rows, L: Loss>(problem: &Problem<'_, R, L>, per_row: f64) -> f64 {
+    R::ENTRY_WORK * problem.rows().n_stored() as f64 + per_row * problem.rows().n_rows() as f64
 }

@@ -9,6 +9,7 @@ use crate::loss::Loss;
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
 use crate::run::{Certificate, Watch};
+use crate::solver::course;
 use crate::solver::hessian::{self, Way};
 use crate::solver::newton::Newton;
 
@@ -38,17 +39,15 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
     /// as good as certain. It is not where rows lie flat and conjugate gradients are the way: which rows
     /// those are has to be found out in many steps, each of them slow.
     pub(crate) fn work(problem: &Problem<'_, R, L>, a: impl Fn(usize) -> f64) -> (f64, bool) {
-        let rows = problem.rows();
-        let (n, stored) = (rows.n_rows() as f64, rows.n_stored() as f64);
         let loss = problem.loss();
         let (mut free, mut all) = (0, 0);
         for i in problem.counting() {
             free += usize::from(loss.curvature(a(i), problem.target(i)) > 0.0);
             all += 1;
         }
-        let iterations = if loss.smoothness() > 0.0 { 7.0 } else { 30.0 };
-        let (way, system) = hessian::cheapest(rows, free);
-        let work = iterations * (2.0 * stored + 25.0 * n + system);
+        let iterations = if loss.smoothness() > 0.0 { 5.0 } else { 30.0 };
+        let (way, system) = hessian::cheapest(problem.rows(), free);
+        let work = iterations * (course::work(problem, 10.0) + system);
         (work, way != Way::ConjugateGradients || free == all)
     }
 

@@ -47,17 +47,17 @@ pub(crate) enum Way {
 pub(crate) fn cheapest<R: Rows>(rows: &R, count: usize) -> (Way, f64) {
     let (n, columns) = (count as f64, rows.n_cols() as f64);
     let per_row = rows.n_stored() as f64 / rows.n_rows() as f64;
-    let cholesky = |unknowns: f64| 0.05 * unknowns.powi(3);
+    let cholesky = |unknowns: f64| 0.017 * unknowns.powi(3);
     let mut best = (
         Way::ConjugateGradients,
-        EXPECTED_STEPS * (3.0 * n * per_row + 15.0 * n + 10.0 * columns),
+        EXPECTED_STEPS * (1.5 * R::ENTRY_WORK * n * per_row + 15.0 * n + 10.0 * columns),
     );
     if rows.n_cols() <= MAX_UNKNOWNS {
         // Certain where conjugate gradients are not.
         best = (Way::Columns, n * outer_work(rows).0 + cholesky(columns));
     }
     if count <= MAX_UNKNOWNS {
-        let products = 0.5 * n * n * per_row + 2.0 * n * columns;
+        let products = 0.15 * R::ENTRY_WORK * n * n * per_row + 2.0 * n * columns;
         let work = products + cholesky(n);
         if work < best.1 {
             best = (Way::Rows, work);
@@ -70,9 +70,9 @@ pub(crate) fn cheapest<R: Rows>(rows: &R, count: usize) -> (Way, f64) {
 /// done entry by entry.
 fn outer_work<R: Rows>(rows: &R) -> (f64, bool) {
     let per_row = rows.n_stored() as f64 / rows.n_rows() as f64;
-    let by_entries = 0.6 * per_row * per_row;
+    let by_entries = 10.0 + 0.43 * per_row * per_row;
     let columns = rows.n_cols() as f64;
-    let as_dense = 0.08 * columns * columns + columns;
+    let as_dense = 12.0 + 1.2 * columns + 0.021 * columns * columns;
     (by_entries.min(as_dense), by_entries < as_dense)
 }
 
@@ -856,6 +856,8 @@ mod tests {
     }
 
     impl Rows for Shape {
+        const ENTRY_WORK: f64 = 2.0;
+
         fn n_rows(&self) -> usize {
             self.rows
         }

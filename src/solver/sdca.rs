@@ -391,6 +391,10 @@ struct Run<'p, 'a, R, L> {
 /// Epochs to come from which on the outer loop is worth its evaluations.
 const MANY_EPOCHS: f64 = 10.0;
 
+/// What lies behind a run as a part of the work of Newton's method, from which on that may take over although
+/// the rate of the gap is no sure guide.
+const PAID_FOR: f64 = 1.0 / 3.0;
+
 /// Part of the epochs of a run after which a gap that falls too slowly is taken for what it is.
 const HOPE: f64 = 0.05;
 
@@ -443,9 +447,9 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
         // range, where they would count as free.
         let (work, is_certain) = Finish::work(self.problem, |i| self.state.rows[i].a);
         // Where the loss is smooth the gap falls steadily from the start. Elsewhere it falls slowly at
-        // first: there, what lies behind must be as much as half of what a wrong choice may cost.
+        // first: there, what lies behind must be as much as a third of what a wrong choice may cost.
         let is_steady = self.problem.loss().smoothness() > 0.0;
-        let is_paid_for = last.epoch * epoch > 0.5 * work;
+        let is_paid_for = last.epoch * epoch > PAID_FOR * work;
         let hope = if is_certain { HOPE } else { LAST_HOPE };
         let is_hopeless =
             last.epoch + to_come > self.max_epochs && last.epoch > hope * self.max_epochs;
@@ -548,29 +552,34 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             ..
         } = self;
         let epoch = passes.len() as u64;
-        let sgd = self.sgd && step < epoch;
-        passes.prepare(sgd);
-        keeper.attend(step, state.dual(), until);
-        let until = (step + self.block).min(until).min(keeper.next_event());
-        let (visits, moved) = passes.next(until - step);
-        let until = step + visits.len() as u64;
-        let seen = &mut self.seen;
-        match (keeper.tally(), moved, sgd) {
-            (Some(sums), _, false) => state.ascend(problem, visits, step + 1, sums),
-            (None, Some(moved), false) => state.ascend(problem, visits, step + 1, moved),
-            (None, None, false) => state.ascend(problem, visits, step + 1, &mut NoTrace),
-            (Some(sums), _, true) => state.descend(problem, visits, step + 1, seen, sums),
-            (None, _, true) => state.descend(problem, visits, step + 1, seen, &mut NoTrace),
-        }
-        if passes.is_over() {
-            state.end_pass();
-            if until >= self.refresh_at {
-                state.refresh(problem, watch)?;
-                // Often while the dual values still move far, later at a cost that vanishes.
-                self.refresh_at = until + until.clamp(epoch, 64 * epoch);
+        let horizon = until;
+        let until = (step + self.block).min(until);
+        let (mut step, seen) = (step, &mut self.seen);
+        // Perhaps several short passes: the clock is not read after each of them.
+        while step < until {
+            let sgd = self.sgd && step < epoch;
+            passes.prepare(sgd);
+            keeper.attend(step, state.dual(), horizon);
+            let (visits, moved) = passes.next(until.min(keeper.next_event()) - step);
+            let from = step + 1;
+            step += visits.len() as u64;
+            match (keeper.tally(), moved, sgd) {
+                (Some(sums), _, false) => state.ascend(problem, visits, from, sums),
+                (None, Some(moved), false) => state.ascend(problem, visits, from, moved),
+                (None, None, false) => state.ascend(problem, visits, from, &mut NoTrace),
+                (Some(sums), _, true) => state.descend(problem, visits, from, seen, sums),
+                (None, _, true) => state.descend(problem, visits, from, seen, &mut NoTrace),
+            }
+            if passes.is_over() {
+                state.end_pass();
+                if step >= self.refresh_at {
+                    state.refresh(problem, watch)?;
+                    // Often while the dual values still move far, later at a cost that vanishes.
+                    self.refresh_at = step + step.clamp(epoch, 64 * epoch);
+                }
             }
         }
-        Ok(until)
+        Ok(step)
     }
 
     fn certify(
