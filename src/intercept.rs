@@ -92,6 +92,9 @@ struct Touch {
 /// and for others there is nothing to go by.
 pub(crate) const REACH: f64 = 8.0;
 
+/// A slope that expects the minimum no farther away than that, for functions of about 1, is none.
+const FLAT: f64 = 1e-14;
+
 /// Every third step at least halves the bracket, which ends the search long before; this only makes
 /// sure of it.
 const MAX_EVALUATIONS: usize = 300;
@@ -155,6 +158,12 @@ pub fn minimise(
 ) -> Minimum {
     let mut touch = |b: f64| {
         let (value, slope) = at(b);
+        // What rounding leaves of a sum that is 0 must not decide where on a flat bottom the search ends.
+        let slope = if slope.abs() * reach <= FLAT {
+            0.0
+        } else {
+            slope
+        };
         Touch { b, value, slope }
     };
     let first = touch(start);
@@ -221,8 +230,11 @@ fn bracket(
     }
     let downhill = -first.slope.signum();
     let mut near = first;
-    // The limit matters where rounding would swallow the step.
-    let mut step = (reach * first.slope.abs()).max(1e-12 * first.b.abs());
+    // Not below what rounding would swallow, and not so far that a loss like `exp` overflows.
+    let size = first.b.abs();
+    let mut step = (reach * first.slope.abs())
+        .min(size.max(1.0))
+        .max(1e-12 * size);
     loop {
         let far = touch(near.b + downhill * step);
         // A slope that underflows to 0 (a minimum at infinity) ends the walk too.

@@ -31,6 +31,10 @@ use crate::solver::system::System;
 /// Most unknowns for which a system is set up: a matrix of 72 MB.
 const MAX_UNKNOWNS: usize = 3000;
 
+/// So many rows in comparison to columns may be solved for: products of rows have fewer digits to tell
+/// columns of very different sizes apart, where sums over columns can be scaled.
+const FEW_ROWS: f64 = 1.0 / 3.0;
+
 /// Steps of conjugate gradients for one direction: expected, and at most.
 const EXPECTED_STEPS: f64 = 50.0;
 const MAX_STEPS: usize = 300;
@@ -56,7 +60,7 @@ pub(crate) fn cheapest<R: Rows>(rows: &R, count: usize) -> (Way, f64) {
         // Certain where conjugate gradients are not.
         best = (Way::Columns, n * outer_work(rows).0 + cholesky(columns));
     }
-    if count <= MAX_UNKNOWNS {
+    if count <= MAX_UNKNOWNS && count as f64 <= FEW_ROWS * columns {
         let products = 0.15 * R::ENTRY_WORK * n * n * per_row + 2.0 * n * columns;
         let work = products + cholesky(n);
         if work < best.1 {

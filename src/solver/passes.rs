@@ -100,6 +100,14 @@ impl Passes {
         (visits, self.short.then_some(&mut self.moved))
     }
 
+    /// Gives up the present pass and its memory: the next one is full.
+    pub(crate) fn rest(&mut self) {
+        self.chosen = None;
+        self.moved = Moved::default();
+        self.position = 0;
+        self.spent = 0;
+    }
+
     /// Whether the present pass is over.
     pub(crate) fn is_over(&self) -> bool {
         self.position == 0
@@ -144,7 +152,9 @@ mod tests {
         assert_eq!(pass(&mut passes, 2), all);
         assert_eq!(pass(&mut passes, 0), all[..2]);
         // Nothing has moved.
-        assert_eq!(pass(&mut passes, 0), all);
+        assert_eq!(pass(&mut passes, 7), all);
+        passes.rest();
+        assert_eq!(pass(&mut passes, 7), all);
     }
 
     #[test]

@@ -526,6 +526,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
                 row.a = a;
             }
             let target = self.tol * point.certificate.primal.min(at_zero);
+            self.passes.rest();
             let newton = Newton::new(self.problem, mu, mean_q, start, target, watch)?;
             self.finish = Some(Finish::new(newton, point, self.state.outer.is_none()));
             self.spare = Point::default();
