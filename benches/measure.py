@@ -19,15 +19,20 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from peers import Peer
+from peers import OURS, Peer
 from sets import DataSet, MissingDataError, Problem, load, losses_of
 from threadpoolctl import threadpool_info
 
-TOLERANCES = tuple(10.0**-k for k in range(1, 11))
+LOOSEST, TIGHTEST = 0.1, 1e-10
+# Tolerances become smaller by a factor: where fits are short, by the smaller one.
+FACTORS, QUICK_FIT = (10**0.5, 10.0), 0.5
 ACCURACIES = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
 MANY_ITERATIONS = 10_000_000
 # Fits shorter than this are repeated, and the shortest time counts.
 SHORT, REPETITIONS = 0.2, 3
+# What a peer may take for a fit: so many times as long as ours to prove an accuracy of
+# 1e-6, but some time in any case, and never more than the cap.
+ROOM, LEAST_CAP, PROVEN = 3.0, 0.5, 1e-6
 # How the numbers of iterations grow if these are varied, instead of a tolerance.
 GROWTH = 1.5
 # So many fits in a row without progress end a sweep. The primal objective of a dual
@@ -97,9 +102,14 @@ def measure_row(problem: Problem, peers: Sequence[Peer], cap: float) -> dict[str
     """Sweep all solvers of one problem."""
     start = time.perf_counter()
     records: list[Record] = []
+    peer_cap = cap
     for peer in peers:
-        if problem.loss in peer.losses:
-            records.append(Sweep(peer, problem, cap, lowest(records)).run())
+        if problem.loss not in peer.losses:
+            continue
+        its_cap = cap if peer.name.startswith(OURS) else peer_cap
+        records.append(Sweep(peer, problem, its_cap, lowest(records)).run())
+        if peer.name == OURS:
+            peer_cap = cap_of_peers(records[-1], cap)
     return {
         "set": problem.data.name,
         "loss": problem.loss,
@@ -108,9 +118,18 @@ def measure_row(problem: Problem, peers: Sequence[Peer], cap: float) -> dict[str
         "n_columns": problem.X.shape[1],
         "n_stored": problem.data.n_stored,
         "cap": cap,
+        "peer_cap": peer_cap,
         "seconds": time.perf_counter() - start,
         "solvers": [asdict(record) for record in records],
     }
+
+
+def cap_of_peers(ours: Record, cap: float) -> float:
+    """Return what a peer's fit may take, by the time in which ours proves 1e-6."""
+    proofs = [
+        fit.seconds for fit in ours.fits if fit.tol <= 1.01 * PROVEN and not fit.limited
+    ]
+    return min(cap, max(LEAST_CAP, ROOM * min(proofs, default=np.inf)))
 
 
 def lowest(records: Sequence[Record]) -> float:
@@ -155,10 +174,11 @@ class Sweep:
     def _tolerances(self) -> Iterator[str]:
         """Make tolerances smaller; yield after each fit why to stop, or nothing."""
         if self.peer.bound != "growth":
-            yield self._fit(TOLERANCES[-1], 1)
+            yield self._fit(TIGHTEST, 1)
             if self._last.seconds > self.cap:
                 yield f"> cap: one iteration takes {self._last.seconds:.3g} s"
-        for tol in TOLERANCES:
+        tol = LOOSEST
+        while tol > TIGHTEST / 1.1:
             limit = self._limit()
             end = self._fit(tol, limit)
             while not end and self._last.limited and self._limit() > 1.3 * limit:
@@ -166,12 +186,13 @@ class Sweep:
                 end = self._fit(tol, limit)
             stopped = self._last.limited and limit < MANY_ITERATIONS
             yield end or ("> cap" if stopped else self._growth_end())
+            tol /= FACTORS[self._last.seconds > QUICK_FIT]
 
     def _iterations(self) -> Iterator[str]:
         """Make more iterations; yield after each fit why to stop, or nothing."""
         count = 1
         while True:
-            end = self._fit(TOLERANCES[-1], count)
+            end = self._fit(TIGHTEST, count)
             more = max(count + 1, round(GROWTH * count))
             expected = self._last.seconds * more / count
             yield end or ("> cap" if count > 1 and expected > self.cap else "")

@@ -51,13 +51,8 @@ impl Frame {
     ) -> Result<Self, Error> {
         let mut mu = vec![0.0; problem.rows().n_cols()];
         if problem.fit_intercept() {
-            for block in problem.blocks() {
-                for i in block {
-                    let share = problem.weight(i) / problem.total_weight();
-                    problem.rows().axpy(i, share, &mut mu);
-                }
-                watch.beat()?;
-            }
+            let share = |i| problem.weight(i) / problem.total_weight();
+            problem.add_rows(share, &mut mu, watch)?;
         }
         let mut frame = Self::at(mu);
         frame.mean_sq_norm = frame.visit(problem, watch, visit)?;
@@ -86,27 +81,36 @@ impl Frame {
         watch: &mut Watch<'_>,
         visit: &mut dyn FnMut(usize, f64, f64),
     ) -> Result<f64, Error> {
-        let mut sum = 0.0;
-        for block in problem.blocks() {
-            for i in block {
-                let sq_norm = problem.rows().sq_norm(i);
-                let (mut m, mut spread) = (0.0, sq_norm);
-                if problem.fit_intercept() {
-                    m = problem.rows().dot(i, &self.mu);
-                    // On the safe side of what the three terms lose by cancelling: steps for too
-                    // small a |x|^2 would diverge.
-                    let lost = 8.0 * f64::EPSILON * (sq_norm + self.mu_sq_norm);
-                    spread = (sq_norm - 2.0 * m + self.mu_sq_norm).max(0.0) + lost;
-                }
-                if !(problem.rate(i) * spread).is_finite() {
-                    return Err(Error::Overflow {
-                        what: "|x|^2 / (lambda W)",
-                    });
-                }
-                sum += problem.weight(i) * spread;
-                visit(i, m, spread);
+        let measure = |i: usize| {
+            let sq_norm = problem.rows().sq_norm(i);
+            if !problem.fit_intercept() {
+                return (0.0, sq_norm);
             }
-            watch.beat()?;
+            let m = problem.rows().dot(i, &self.mu);
+            // On the safe side of what the three terms lose by cancelling: steps for too small a |x|^2
+            // would diverge.
+            let lost = 8.0 * f64::EPSILON * (sq_norm + self.mu_sq_norm);
+            (m, (sq_norm - 2.0 * m + self.mu_sq_norm).max(0.0) + lost)
+        };
+        let (mut sum, mut is_finite) = (0.0, true);
+        let (n_rows, size) = (problem.rows().n_rows(), problem.block_size());
+        let mut from = 0;
+        let block = |k: usize| {
+            let block = k * size..n_rows.min((k + 1) * size);
+            block.map(measure).collect::<Vec<_>>()
+        };
+        watch.fold(n_rows.div_ceil(size), block, |block| {
+            for (i, (m, spread)) in (from..).zip(&block) {
+                is_finite &= (problem.rate(i) * spread).is_finite();
+                sum += problem.weight(i) * spread;
+                visit(i, *m, *spread);
+            }
+            from += block.len();
+        })?;
+        if !is_finite {
+            return Err(Error::Overflow {
+                what: "|x|^2 / (lambda W)",
+            });
         }
         Ok(sum / problem.total_weight())
     }
@@ -164,21 +168,12 @@ impl Sum {
         &mut self,
         frame: &Frame,
         problem: &Problem<'_, R, L>,
-        share: impl Fn(usize) -> f64,
+        share: impl Fn(usize) -> f64 + Sync,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
         self.v.fill(0.0);
-        self.pull = 0.0;
-        for block in problem.blocks() {
-            for i in block {
-                let share = share(i);
-                if share != 0.0 {
-                    problem.rows().axpy(i, share, &mut self.v);
-                    self.pull += share;
-                }
-            }
-            watch.beat()?;
-        }
+        problem.add_rows(&share, &mut self.v, watch)?;
+        self.pull = (0..problem.rows().n_rows()).map(share).sum();
         self.settle(frame);
         Ok(())
     }

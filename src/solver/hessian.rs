@@ -443,7 +443,7 @@ mod tests {
             let targets = vec![0.0; n];
             let mut unwatched = Unwatched;
             let mut watch = Watch::new(None, &mut unwatched);
-            watch.engage(threads, usize::MAX).expect("a few threads");
+            watch.engage(threads, usize::MAX, 1).expect("a few threads");
             if kind.sparse {
                 let (mut values, mut indices, mut indptr) = (vec![], vec![], vec![0]);
                 for row in &self.rows {

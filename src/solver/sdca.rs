@@ -126,7 +126,11 @@ impl Solver for Sdca {
         budget.check()?;
         check_average_from(self.average_from)?;
         let mut watch = Watch::new(budget.max_time, monitor);
-        watch.engage(self.n_threads, problem.rows().n_stored())?;
+        watch.engage(
+            self.n_threads,
+            problem.rows().n_stored(),
+            problem.rows().n_cols(),
+        )?;
         let (state, moving) = State::new(problem, start, &mut watch)?;
         let rows = problem.rows();
         let epoch = moving.len() as u64;
