@@ -238,20 +238,15 @@ impl Course<'_> {
     }
 }
 
-/// Evaluations, beside the one at the start, that a run may have before their share of the time is
-/// looked at: one to learn how fast the gap falls, one where that says that the tolerance is reached.
-const FREE_EVALUATIONS: f64 = 2.0;
-
-/// The epoch of the first of them.
+/// The epoch of the first evaluation after the one at the start.
 const FIRST_EVALUATION: f64 = 2.0;
 
-/// Share of the time that evaluations may take beyond that.
-const EVALUATION_SHARE: f64 = 0.1;
-
 /// The next whole epoch at which to evaluate, if an evaluation costs `cost` epochs: where the gap is
-/// expected to reach the tolerance if it goes on falling at its latest rate, but not before the cost
-/// allows it, and within twice the epochs so far (four times up to the eighth): rates change. It depends on the history alone, never on the
-/// clock, so that runs are reproducible.
+/// expected to reach the tolerance if it goes on falling at its latest rate. But not at once: with `s`
+/// epochs from one to the next, a run of `e` epochs takes `cost e / s` of them for evaluations, and goes on for
+/// about `s / 2` in vain, which is least together for `s = sqrt(2 cost e)`. Nor after more than twice the
+/// epochs so far (four times up to the eighth): rates change. It depends on the history alone, never on
+/// the clock, so that runs are reproducible.
 fn next_epoch_to_evaluate(history: &[Record], tol: f64, cost: f64) -> f64 {
     let Some((now, earlier)) = history.split_last() else {
         return FIRST_EVALUATION;
@@ -260,9 +255,8 @@ fn next_epoch_to_evaluate(history: &[Record], tol: f64, cost: f64) -> f64 {
         return FIRST_EVALUATION;
     }
     let done = now.epoch.floor();
-    let used = earlier.len() as f64;
-    let allowed = cost / EVALUATION_SHARE * (used + 1.0 - FREE_EVALUATIONS);
-    let earliest = (done + 1.0).max(allowed.ceil());
+    let spacing = (2.0 * cost * done).sqrt().round().max(1.0);
+    let earliest = done + spacing;
     let latest = earliest.max((4.0 * done).min(32.0)).max(2.0 * done);
     match epochs_to_come(history, tol) {
         // All epochs are asked for.
