@@ -41,8 +41,8 @@ pub(crate) trait Process {
         Phase::default()
     }
 
-    /// Told after each evaluation that does not end the run. `Break` ends it: there is nothing left to
-    /// be gained.
+    /// Told after each evaluation that does not end the run, the one of the start included. `Break` ends
+    /// it: there is nothing left to be gained.
     fn reconsider(
         &mut self,
         _point: &Point,
@@ -127,6 +127,10 @@ impl Course<'_> {
         let mut step = 0;
         let mut stop = self.evaluate(process, step, watch)?;
         process.begin(&self.point);
+        if stop.is_none() {
+            let answer = process.reconsider(&self.point, &self.history, watch)?;
+            stop = answer.break_value();
+        }
         let mut next_evaluation = self.next_evaluation(step).min(last);
         while stop.is_none() && step < last {
             step = process.advance(step, next_evaluation, watch)?.min(last);

@@ -45,10 +45,23 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
             free += usize::from(loss.curvature(a(i), problem.target(i)) > 0.0);
             all += 1;
         }
-        let iterations = if loss.smoothness() > 0.0 { 5.0 } else { 30.0 };
+        let (work, way) = Self::work_for(problem, free);
+        (work, way != Way::ConjugateGradients || free == all)
+    }
+
+    /// Work of the whole finish if there are `free` rows in its systems, in about nanoseconds, and how these
+    /// are solved.
+    fn work_for(problem: &Problem<'_, R, L>, free: usize) -> (f64, Way) {
+        let is_smooth = problem.loss().smoothness() > 0.0;
+        let iterations = if is_smooth { 5.0 } else { 30.0 };
         let (way, system) = hessian::cheapest(problem.rows(), free);
         let work = iterations * (course::work(problem, 10.0) + system);
-        (work, way != Way::ConjugateGradients || free == all)
+        (work, way)
+    }
+
+    /// The same as for [`Self::work`], where nothing is known yet of which rows are going to lie flat.
+    pub(crate) fn work_from_zero(problem: &Problem<'_, R, L>) -> f64 {
+        Self::work_for(problem, problem.rows().n_rows()).0
     }
 
     /// Takes over a run that has come to `point`, whose model `is_of_dual` or not.

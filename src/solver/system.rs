@@ -184,14 +184,55 @@ impl System {
 
     /// Overwrites `v` by the solution for the right side `v`.
     pub(crate) fn solve(&self, v: &mut [f64]) {
+        self.forward(v);
+        self.backward(v);
+    }
+
+    /// `|r|^2` for what [`Self::solve`] leaves of the right side `v`: its part along directions that are
+    /// held fast.
+    pub(crate) fn remainder(&self, v: &[f64]) -> f64 {
+        let mut v = v.to_vec();
+        let mut sum = 0.0;
+        self.forward_with(&mut v, |i, rest| {
+            if self.pivot(i).is_infinite() {
+                sum += (rest / self.scales[i]).powi(2);
+            }
+        });
+        sum
+    }
+
+    /// Lets go of the directions that are held fast: from here on the factor is only a change of
+    /// coordinates, in which the matrix is close to the identity.
+    pub(crate) fn release(&mut self) {
+        for cell in self.matrix.iter_mut().step_by(self.size + 1) {
+            if cell.is_infinite() {
+                *cell = PIVOT.sqrt();
+            }
+        }
+    }
+
+    /// Overwrites `v` by `L^-1 S v`, for the factor `L` of the matrix `S H S` of unit diagonal.
+    pub(crate) fn forward(&self, v: &mut [f64]) {
+        self.forward_with(v, |_, _| {});
+    }
+
+    /// [`Self::forward`], which shows `see` each entry before it is divided by its pivot.
+    fn forward_with(&self, v: &mut [f64], mut see: impl FnMut(usize, f64)) {
         let (n, level) = (self.size, Level::best());
         for (v, scale) in v.iter_mut().zip(&self.scales) {
             *v *= scale;
         }
         for i in 0..n {
             let row = &self.matrix[i * n..][..n];
-            v[i] = (v[i] - dense_dot(level, &row[..i], &v[..i])) / row[i];
+            let rest = v[i] - dense_dot(level, &row[..i], &v[..i]);
+            see(i, rest);
+            v[i] = rest / row[i];
         }
+    }
+
+    /// Overwrites `v` by `S L^-T v`.
+    pub(crate) fn backward(&self, v: &mut [f64]) {
+        let n = self.size;
         for i in (0..n).rev() {
             let row = &self.matrix[i * n..][..n];
             v[i] /= row[i];
@@ -203,6 +244,10 @@ impl System {
         for (v, scale) in v.iter_mut().zip(&self.scales) {
             *v *= scale;
         }
+    }
+
+    fn pivot(&self, i: usize) -> f64 {
+        self.matrix[i * self.size + i]
     }
 }
 

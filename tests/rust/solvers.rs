@@ -13,7 +13,9 @@ use sdca_rs::loss::{
 use sdca_rs::order::Sampling;
 use sdca_rs::problem::{Problem, Regularisation};
 use sdca_rs::rows::{Csr, Dense, Rows};
-use sdca_rs::run::{Budget, Certificate, Fit, Monitor, Progress, StopReason, Unwatched, Watch};
+use sdca_rs::run::{
+    Budget, Certificate, Fit, Monitor, Phase, Progress, StopReason, Unwatched, Watch,
+};
 use sdca_rs::solver::{
     Asdca, DualGradient, LearningRate, Output, Pegasos, Sdca, Solver, Start, Stream, Subgradient,
 };
@@ -1743,5 +1745,73 @@ fn poisson_is_always_projected() {
     assert_eq!(models, with(true));
     for w in models {
         assert!(dot(&w, &w).sqrt() <= radius * (1.0 + 1e-12));
+    }
+}
+
+/// Pixels, as in the set skin: three columns of bytes, and labels that they tell apart but for noise.
+fn pixels(seed: u32) -> (Vec<f64>, Vec<f64>) {
+    let mut state = seed;
+    let mut uniform = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        f64::from(state >> 8) / f64::from(1u32 << 24)
+    };
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    for _ in 0..6000 {
+        let grey = 256.0 * uniform();
+        let pixel = [(); 3].map(|()| (grey + 80.0 * uniform() - 40.0).clamp(0.0, 255.0).floor());
+        let noise = 60.0 * (uniform() + uniform() - uniform() - uniform());
+        let score = pixel[0] - 0.6 * pixel[1] - 0.5 * pixel[2] + noise;
+        x.extend(pixel);
+        y.push(if score > 0.0 { 1.0 } else { -1.0 });
+    }
+    (x, y)
+}
+
+/// At a large C the rows at the margin span fewer directions than there are columns. What was left along the
+/// others, where the Hessian is `lambda` beside squares of bytes, used to end runs short of the tolerance.
+#[test]
+fn bytes_and_a_large_c_are_certified_to_nine_digits() {
+    for seed in 1..=8 {
+        let (x, y) = pixels(seed);
+        let rows = dense(&x, 3);
+        for c in [1e5, 1e6] {
+            let c = Regularisation::C(c);
+            let problem = Problem::new(&rows, &y, None, Hinge, c, false).expect("valid");
+            let fit = solve(&Sdca::default(), &problem, &budget(1e-9, 1000));
+            assert_eq!(fit.stop, StopReason::Converged, "seed {seed}, {c:?}");
+            assert!(
+                fit.epochs < 300.0,
+                "{} epochs, seed {seed}, {c:?}",
+                fit.epochs
+            );
+        }
+    }
+}
+
+/// Newton's method needs no passes before it where it costs no more than they would: one step for the squared
+/// loss, and one to find that it was the last.
+#[test]
+fn few_columns_are_a_system_of_equations_at_once() {
+    let (x, y) = pixels(1);
+    let rows = dense(&x, 3);
+    for intercept in [false, true] {
+        let c = Regularisation::C(1.0);
+        let ridge = Problem::new(&rows, &y, None, Squared, c, intercept).expect("valid");
+        let fit = solve(&Sdca::default(), &ridge, &budget(1e-4, 1000));
+        assert_eq!(fit.stop, StopReason::Converged);
+        assert_eq!(fit.epochs, 4.0);
+        let logistic = Problem::new(&rows, &y, None, Log, c, intercept).expect("valid");
+        let fit = solve(&Sdca::default(), &logistic, &budget(1e-4, 1000));
+        assert_eq!(fit.stop, StopReason::Converged);
+        assert_eq!(fit.history[1].phase, Phase::Newton);
+        // Short rows for their C: a few passes are less.
+        let c = Regularisation::C(1e-7);
+        let easy = Problem::new(&rows, &y, None, Log, c, intercept).expect("valid");
+        let fit = solve(&Sdca::default(), &easy, &budget(1e-4, 1000));
+        assert!(
+            fit.history
+                .iter()
+                .all(|record| record.phase == Phase::Plain)
+        );
     }
 }
