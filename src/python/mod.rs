@@ -791,32 +791,44 @@ impl Job for ObjectivesJob<'_> {
 
 /// `x_i . w_k + b_k` for each row of X and each model, a row of `coef` being a model.
 #[pyfunction]
+#[pyo3(signature = (X, coef, intercept, *, n_threads))]
 fn decision_function<'py>(
     py: Python<'py>,
     X: Matrix<'py>,
     coef: PyReadonlyArray2<'py, f64>,
     intercept: PyReadonlyArray1<'py, f64>,
+    n_threads: usize,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    struct Predict<'a, 'py>(Python<'py>, &'a [f64], &'a [f64], &'a Outside);
+    struct Predict<'a, 'py> {
+        py: Python<'py>,
+        coefs: &'a [f64],
+        intercepts: &'a [f64],
+        n_threads: usize,
+        outside: &'a Outside,
+    }
     impl RowsVisitor for Predict<'_, '_> {
         type Out = (usize, Vec<f64>);
         fn visit<R: Rows>(self, rows: &R) -> Result<Self::Out, Error> {
-            let Self(py, coef, intercept, outside) = self;
-            py.detach(|| {
-                let mut watcher = Watcher::silent(outside);
+            let (coefs, intercepts, n_threads) = (self.coefs, self.intercepts, self.n_threads);
+            let mut watcher = Watcher::silent(self.outside);
+            self.py.detach(|| {
                 let mut watch = Watch::new(None, &mut watcher);
-                let values =
-                    catch_stray(|| predict::predictions(rows, coef, intercept, &mut watch))?;
+                let values = catch_stray(|| {
+                    predict::predictions(rows, coefs, intercepts, n_threads, &mut watch)
+                })?;
                 Ok((rows.n_rows(), values))
             })
         }
     }
     let outside = Outside::default();
-    let coefs = coef.as_slice()?;
-    let values = X.visit(
+    let predict = Predict {
         py,
-        Predict(py, coefs, slice("intercept", &intercept)?, &outside),
-    );
+        coefs: coef.as_slice()?,
+        intercepts: slice("intercept", &intercept)?,
+        n_threads,
+        outside: &outside,
+    };
+    let values = X.visit(py, predict);
     outside.check()?;
     let (n_rows, values) = values?;
     PyArray1::from_vec(py, values).reshape([n_rows, intercept.len()?])
