@@ -37,15 +37,12 @@ pub fn predictions<R: Rows>(
     let work = rows.n_stored() * n_models;
     let block = rows_per_block(n_rows, work);
     watch.engage(n_threads.min(work / PER_THREAD), work)?;
+    let models: Vec<_> = coefs.chunks_exact(n_cols).zip(intercepts).collect();
     watch.fill(&mut out, block * n_models, |from, out| {
         for (k, out) in out.chunks_exact_mut(n_models).enumerate() {
             let i = from / n_models + k;
-            for ((out, coef), b) in out
-                .iter_mut()
-                .zip(coefs.chunks_exact(n_cols))
-                .zip(intercepts)
-            {
-                *out = rows.dot(i, coef) + b;
+            for (out, (coef, b)) in out.iter_mut().zip(&models) {
+                *out = rows.dot(i, coef) + *b;
             }
         }
     })?;
