@@ -3,6 +3,7 @@
 //! The problems do not depend on each other, so that the results are the same for any number of
 //! threads. While workers are busy, the calling thread keeps looking after signals.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use crate::error::Error;
-use crate::run::{Fit, LOOK_EVERY};
+use crate::run::LOOK_EVERY;
 
 /// The targets of the problem "class `class` against the rest", for rows whose classes are numbered.
 pub fn targets(classes: &[u32], class: u32) -> Vec<f64> {
@@ -18,6 +19,13 @@ pub fn targets(classes: &[u32], class: u32) -> Vec<f64> {
         .iter()
         .map(|&k| if k == class { 1.0 } else { -1.0 })
         .collect()
+}
+
+/// All classes in as few groups of up to `size` as there can be, of about the same size each.
+pub fn groups(n_classes: usize, size: usize) -> Vec<Range<u32>> {
+    let n_groups = n_classes.div_ceil(size);
+    let bound = |k: usize| (k * n_classes / n_groups) as u32;
+    (0..n_groups).map(|k| bound(k)..bound(k + 1)).collect()
 }
 
 /// Threads of our own: no global state, and nothing left behind that a fork could inherit.
@@ -32,7 +40,7 @@ pub(crate) fn pool(n_threads: usize) -> Result<rayon::ThreadPool, Error> {
         })
 }
 
-/// The fits of `solve(class, time)` for all classes, on up to `n_threads` threads.
+/// The results of `solve(class, time)` for all classes, on up to `n_threads` threads.
 ///
 /// `time` is the share of `max_time` that the problem may take, so that all classes together keep
 /// to it: what is left, divided by the rounds of `n_threads` problems still to come.
@@ -40,13 +48,13 @@ pub(crate) fn pool(n_threads: usize) -> Result<rayon::ThreadPool, Error> {
 /// `solve` must give its own signs of life when it runs in the calling thread, that is if there is
 /// only one thread. Otherwise `idle` is called there about every [`LOOK_EVERY`]; it is up to the
 /// caller to make `solve` end when `idle` finds a reason.
-pub fn fit_classes(
+pub fn fit_classes<T: Send>(
     n_classes: usize,
     n_threads: usize,
     max_time: Option<Duration>,
-    solve: impl Fn(usize, Option<Duration>) -> Result<Fit, Error> + Sync,
+    solve: impl Fn(usize, Option<Duration>) -> Result<T, Error> + Sync,
     mut idle: impl FnMut(),
-) -> Result<Vec<Fit>, Error> {
+) -> Result<Vec<T>, Error> {
     let n_threads = n_threads.clamp(1, n_classes.max(1));
     let started = Instant::now();
     let begun = AtomicUsize::new(0);

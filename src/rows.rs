@@ -10,6 +10,9 @@ pub trait Rows: Sync {
     /// What a stored entry adds to the work of a step, a dot and an update, in about nanoseconds.
     const ENTRY_WORK: f64;
 
+    /// Whether entries that are not stored are 0.
+    const IS_SPARSE: bool;
+
     /// Number of rows.
     fn n_rows(&self) -> usize;
     /// Number of columns.
@@ -67,6 +70,7 @@ impl<'a, F: Real> Dense<'a, F> {
 
 impl<F: Real> Rows for Dense<'_, F> {
     const ENTRY_WORK: f64 = 0.6;
+    const IS_SPARSE: bool = false;
 
     fn n_rows(&self) -> usize {
         self.n_rows
@@ -216,6 +220,7 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
 
 impl<F: Real, I: Index> Rows for Csr<'_, F, I> {
     const ENTRY_WORK: f64 = 2.0;
+    const IS_SPARSE: bool = true;
 
     fn n_rows(&self) -> usize {
         self.indptr.len() - 1

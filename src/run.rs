@@ -208,6 +208,8 @@ pub struct Watch<'m> {
     cpu: CpuClock,
     cpu_started: Duration,
     cpu_evaluating: Duration,
+    /// Seconds of work, and of processor time, that were spent before the start.
+    before: (f64, f64),
     deadline: Option<Instant>,
     crew: Crew,
 }
@@ -253,6 +255,7 @@ impl<'m> Watch<'m> {
             cpu: CpuClock::Thread,
             cpu_started: CpuClock::Thread.now(),
             cpu_evaluating: Duration::ZERO,
+            before: (0.0, 0.0),
             // A time limit beyond what the clock can count is no limit.
             deadline: max_time.and_then(|limit| started.checked_add(limit)),
             crew: Crew::default(),
@@ -379,6 +382,7 @@ impl<'m> Watch<'m> {
             .elapsed()
             .saturating_sub(self.evaluating)
             .as_secs_f64()
+            + self.before.0
     }
 
     /// Counts the processor time of all threads from now on: for work that threads share.
@@ -391,7 +395,13 @@ impl<'m> Watch<'m> {
     /// Seconds of processor time of pure work so far.
     pub fn cpu_seconds(&self) -> f64 {
         let spent = self.cpu.now().saturating_sub(self.cpu_started);
-        spent.saturating_sub(self.cpu_evaluating).as_secs_f64()
+        spent.saturating_sub(self.cpu_evaluating).as_secs_f64() + self.before.1
+    }
+
+    /// Counts work that was done before the start: its seconds, and those of processor time.
+    pub(crate) fn charge(&mut self, (seconds, cpu_seconds): (f64, f64)) {
+        self.before.0 += seconds;
+        self.before.1 += cpu_seconds;
     }
 
     /// Shows the monitor a record.

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import normalize
 
 from conftest import CLASSIFIERS, NAMES, Problem, make_problem, model_of
 from sdca_rs import Sdca, certify
@@ -534,6 +535,58 @@ def test_classes_are_fitted_one_by_one(loss):
     together = Sdca(loss, tol=1e-6, n_jobs=2, random_state=0).fit(X, y)
     serial = Sdca(loss, tol=1e-6, random_state=0).fit(X, y)
     assert bits(together) == bits(serial)
+
+
+def sparse_classes(n_classes=11):
+    """Return sparse rows of norm 1, and classes that hang on them."""
+    rng = np.random.default_rng(0)
+    X = sp.random(3000, 200, 0.05, format="csr", random_state=0)
+    X = sp.csr_matrix(normalize(X))
+    scores = X @ rng.standard_normal((200, n_classes))
+    return X, (scores + 0.3 * rng.standard_normal(scores.shape)).argmax(axis=1)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "log", "squared_hinge"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_classes_begin_together(loss, fit_intercept):
+    X, y = sparse_classes()
+    settings = {"fit_intercept": fit_intercept, "tol": 1e-5, "random_state": 0}
+    model = Sdca(loss, **settings).fit(X, y)
+    for n_jobs in (1, 2, 3):
+        assert bits(Sdca(loss, n_jobs=n_jobs, **settings).fit(X, y)) == bits(model)
+    common = 8 if loss == "hinge" else 6
+    for k, history in enumerate(model.history_):
+        own = Sdca(loss, **settings).fit(X, y == k)
+        low, high = own.objective_ - own.duality_gap_, own.objective_
+        gap = model.duality_gap_[k]
+        assert gap <= 1e-5 * model.objective_[k]
+        assert low * (1 - 1e-12) <= model.objective_[k] <= (high + gap) * (1 + 1e-12)
+        assert own.history_["epoch"][1] == 2
+        assert history["epoch"][:2].tolist() == [0, common]
+        assert (np.diff(history["seconds"]) > 0).all()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"accelerate": False},
+        {"record_every": 1.0},
+        {"max_time": 1e3},
+        {"sampling": "cyclic"},
+        {"C": 1e-3},
+        {"C": 1e3},
+        {"tol": 0.1},
+    ],
+    ids=str,
+)
+def test_classes_begin_one_by_one(settings):
+    X, y = sparse_classes(4)
+    settings = {"random_state": 0, "max_iter": 5000, **settings}
+    model = Sdca("squared_hinge", **settings).fit(X, y)
+    for k, history in enumerate(model.history_):
+        own = Sdca("squared_hinge", **settings).fit(X, y == k)
+        assert model.coef_[k].tobytes() == own.coef_[0].tobytes()
+        assert history["epoch"].tolist() == own.history_["epoch"].tolist()
 
 
 # ---------------------------------------------------------------- vector instructions

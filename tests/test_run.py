@@ -66,6 +66,32 @@ def test_classes_in_parallel_give_the_same_bits(digits):
     assert serial.score(X, y) > 0.95
 
 
+@pytest.mark.parametrize(
+    "store",
+    [np.float64, np.float32, sp.csr_matrix, lambda X: sp.csr_matrix(X, dtype="f")],
+    ids=["float64", "float32", "csr", "float32 csr"],
+)
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_predictions_in_parallel_give_the_same_bits(store, n_classes):
+    rng = np.random.default_rng(0)
+    # Enough entries for many threads; some rows are empty.
+    X = rng.standard_normal((100_003, 30)) * (rng.random((100_003, 1)) < 0.9)
+    X, y = store(X), rng.integers(n_classes, size=300)
+    model = Sdca("log", tol=0.1, random_state=0).fit(X[:300], y)
+
+    def bits(n_jobs):
+        model.set_params(n_jobs=n_jobs)
+        ways = model.decision_function, model.predict, model.predict_proba
+        return [way(X).tobytes() for way in ways]
+
+    serial = bits(None)
+    for n_jobs in (1, 2, 3, -1):
+        assert bits(n_jobs) == serial
+    product = X @ model.coef_.T + model.intercept_
+    scores = model.decision_function(X)
+    np.testing.assert_allclose(scores, np.squeeze(product), atol=1e-5)
+
+
 def test_fits_in_many_threads_do_not_disturb_each_other(digits):
     X, y = digits
     expected = Sdca(random_state=0).fit(X, y == 8).coef_

@@ -358,6 +358,8 @@ def use(matrix, labels):
         if loss == "hinge":
             model.decision_function(matrix)
             yield "decision_function"
+            model.set_params(n_jobs=2).decision_function(matrix)
+            yield "decision_function in two threads"
 
 
 def measure(storage):

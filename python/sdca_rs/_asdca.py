@@ -57,8 +57,9 @@ class Asdca(CertifiedLinearModel):
     record_every : float, default=None
         As for :class:`Sdca`.
     n_jobs : int, default=None
-        Number of threads, for large batches or, from three classes on, for the classes.
-        None is 1, -1 is one for each processor. The result does not depend on it.
+        Number of threads, for large batches or, from three classes on, for the classes;
+        also for predictions. None is 1, -1 is one for each processor. The result does
+        not depend on it.
     random_state, verbose, callback : optional
         As for :class:`Sdca`.
 

@@ -280,7 +280,9 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
                 "fit again after changing it"
             )
         X = validate_X(self, X, reset=False)
-        return _core.decision_function(as_matrix(X, unique=False), *self._models())
+        return _core.decision_function(
+            as_matrix(X, unique=False), *self._models(), n_threads=self._n_threads()
+        )
 
     @_only_if(_is_classifier)
     def decision_function(self, X: Any) -> Floats:

@@ -227,7 +227,11 @@ def objectives(
     dual: NDArray[np.float64] | None,
 ) -> tuple[float, float]: ...
 def decision_function(
-    X: _Matrix, coef: NDArray[np.float64], intercept: NDArray[np.float64]
+    X: _Matrix,
+    coef: NDArray[np.float64],
+    intercept: NDArray[np.float64],
+    *,
+    n_threads: int,
 ) -> NDArray[np.float64]: ...
 def theory_sdca_lipschitz(
     n_samples: int, setting: _Setting, lipschitz: float, average_from: float | None

@@ -49,8 +49,9 @@ class DualGradient(CertifiedLinearModel):
     record_every : float, default=None
         As for :class:`Sdca`.
     n_jobs : int, default=None
-        Number of threads, for large data or, from three classes on, for the classes.
-        None is 1, -1 is one for each processor. The result does not depend on it.
+        Number of threads, for large data or, from three classes on, for the classes;
+        also for predictions. None is 1, -1 is one for each processor. The result does
+        not depend on it.
     random_state : int, RandomState instance or None, default=None
         The seed of ``output="random"``.
     verbose, callback : optional

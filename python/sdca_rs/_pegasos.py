@@ -94,8 +94,8 @@ class Pegasos(CertifiedLinearModel):
         As for :class:`Sdca`.
     n_jobs : int, default=None
         Number of threads, for large batches or, from three classes on, for the classes
-        (not by :meth:`partial_fit`). None is 1, -1 is one for each processor. The
-        result does not depend on it.
+        (not by :meth:`partial_fit`); also for predictions. None is 1, -1 is one for
+        each processor. The result does not depend on it.
     random_state, verbose, callback : optional
         As for :class:`Sdca`.
 

@@ -87,8 +87,8 @@ class Sdca(CertifiedLinearModel):
     n_jobs : int, default=None
         Number of classes fitted at the same time or, if there is but one problem, of
         threads that share evaluations and the Newton's method of ``accelerate`` on
-        large data. None is 1, -1 is one for each processor. The result does not depend
-        on it.
+        large data; also of threads that share predictions. None is 1, -1 is one for
+        each processor. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         The seed of the order of the rows. The same seed gives the same bits.
     verbose : int, default=0

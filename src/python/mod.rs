@@ -21,6 +21,8 @@ mod theory;
 mod watcher;
 
 use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
@@ -38,8 +40,8 @@ use crate::problem::{Point, Problem, Regularisation};
 use crate::rows::Rows;
 use crate::run::{Budget, Fit, Record, Watch, parameter};
 use crate::solver::{
-    Asdca, DualGradient, FirstEpoch, LearningRate, Model, Output, Pegasos, Scales, Sdca, Solver,
-    Start, Stream, Subgradient,
+    Asdca, DualGradient, FirstEpoch, GROUP, Head, LearningRate, Model, Output, Pegasos, Scales,
+    Sdca, Solver, Start, Stream, Subgradient,
 };
 use matrix::{Matrix, RowsVisitor};
 use watcher::{Outside, Watcher};
@@ -486,32 +488,68 @@ impl<S: Solver> Job for FitJob<'_, S> {
         if let Some(starts) = &self.starts {
             starts.check(n_problems, n_rows, n_cols)?;
         }
-        let in_caller = n_problems == 1 || self.n_threads <= 1;
-        let solve = |class: usize, targets: &[f64], max_time: Option<Duration>| {
+        // As `fit_classes` has it.
+        let watcher = |class: usize, n_jobs: usize| Watcher {
+            outside: self.outside,
+            report: self.report,
+            class,
+            in_caller: n_jobs.min(self.n_threads) <= 1,
+        };
+        let solve = |class: usize, targets: &[f64], head: Option<Head>, max_time| {
             let problem = self.setting.problem(rows, targets, loss)?;
             let start = self.starts.map(|all| all.of(class, n_rows, n_cols));
-            let mut watcher = Watcher {
-                outside: self.outside,
-                report: self.report,
-                class,
-                in_caller,
-            };
             let budget = Budget {
                 max_time,
                 ..self.budget.clone()
             };
-            self.solver.solve(&problem, &budget, start, &mut watcher)
+            let mut watcher = watcher(class, n_problems);
+            match head {
+                Some(head) => self.solver.go_on(&problem, &budget, head, &mut watcher),
+                None => self.solver.solve(&problem, &budget, start, &mut watcher),
+            }
         };
         let max_time = self.budget.max_time;
         if n_problems == 1 {
-            return Ok(vec![solve(0, self.y, max_time)?]);
+            return Ok(vec![solve(0, self.y, None, max_time)?]);
         }
         let classes: Vec<u32> = self.y.iter().map(|&class| class as u32).collect();
+        let targets = |class: usize| one_vs_rest::targets(&classes, class as u32);
+        let groups = match self.starts {
+            None => one_vs_rest::groups(n_problems, GROUP),
+            Some(_) => Vec::new(),
+        };
+        let begin = |group: Range<u32>| {
+            let first = group.start as usize;
+            let targets = targets(first);
+            let problem = self.setting.problem(rows, &targets, loss)?;
+            let mut watcher = watcher(first, groups.len());
+            let (solver, budget) = (self.solver, self.budget);
+            solver.begin_together(&problem, &classes, group, budget, &mut watcher)
+        };
+        let begun = one_vs_rest::fit_classes(
+            groups.len(),
+            self.n_threads,
+            None,
+            |k, _| begin(groups[k].clone()),
+            || self.outside.look(),
+        )?;
+        // Each class takes what is its own, and frees it.
+        let heads: Vec<Mutex<Option<Head>>> = begun
+            .into_iter()
+            .flatten()
+            .map(Some)
+            .map(Mutex::new)
+            .collect();
         one_vs_rest::fit_classes(
             n_problems,
             self.n_threads,
             max_time,
-            |class, time| solve(class, &one_vs_rest::targets(&classes, class as u32), time),
+            |class, time| {
+                let head = heads
+                    .get(class)
+                    .and_then(|head| head.lock().unwrap_or_else(PoisonError::into_inner).take());
+                solve(class, &targets(class), head, time)
+            },
             || self.outside.look(),
         )
     }
@@ -791,32 +829,44 @@ impl Job for ObjectivesJob<'_> {
 
 /// `x_i . w_k + b_k` for each row of X and each model, a row of `coef` being a model.
 #[pyfunction]
+#[pyo3(signature = (X, coef, intercept, *, n_threads))]
 fn decision_function<'py>(
     py: Python<'py>,
     X: Matrix<'py>,
     coef: PyReadonlyArray2<'py, f64>,
     intercept: PyReadonlyArray1<'py, f64>,
+    n_threads: usize,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    struct Predict<'a, 'py>(Python<'py>, &'a [f64], &'a [f64], &'a Outside);
+    struct Predict<'a, 'py> {
+        py: Python<'py>,
+        coefs: &'a [f64],
+        intercepts: &'a [f64],
+        n_threads: usize,
+        outside: &'a Outside,
+    }
     impl RowsVisitor for Predict<'_, '_> {
         type Out = (usize, Vec<f64>);
         fn visit<R: Rows>(self, rows: &R) -> Result<Self::Out, Error> {
-            let Self(py, coef, intercept, outside) = self;
-            py.detach(|| {
-                let mut watcher = Watcher::silent(outside);
+            let (coefs, intercepts, n_threads) = (self.coefs, self.intercepts, self.n_threads);
+            let mut watcher = Watcher::silent(self.outside);
+            self.py.detach(|| {
                 let mut watch = Watch::new(None, &mut watcher);
-                let values =
-                    catch_stray(|| predict::predictions(rows, coef, intercept, &mut watch))?;
+                let values = catch_stray(|| {
+                    predict::predictions(rows, coefs, intercepts, n_threads, &mut watch)
+                })?;
                 Ok((rows.n_rows(), values))
             })
         }
     }
     let outside = Outside::default();
-    let coefs = coef.as_slice()?;
-    let values = X.visit(
+    let predict = Predict {
         py,
-        Predict(py, coefs, slice("intercept", &intercept)?, &outside),
-    );
+        coefs: coef.as_slice()?,
+        intercepts: slice("intercept", &intercept)?,
+        n_threads,
+        outside: &outside,
+    };
+    let values = X.visit(py, predict);
     outside.check()?;
     let (n_rows, values) = values?;
     PyArray1::from_vec(py, values).reshape([n_rows, intercept.len()?])

@@ -76,9 +76,8 @@ impl Pace {
         finish: f64,
         mean_q: f64,
     ) -> Self {
-        let (n_stored, n_rows) = (problem.rows().n_stored(), problem.rows().n_rows());
-        let size = 3.0 * n_stored as f64 + 30.0 * n_rows as f64;
-        let least = if size <= SMALL {
+        let size = Self::size(problem);
+        let least = if Self::is_small(problem) {
             epoch * (finish * SMALL_WORK / size).floor() as u64
         } else {
             0
@@ -88,6 +87,16 @@ impl Pace {
             least,
             mean_q,
         }
+    }
+
+    fn size<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f64 {
+        let (n_stored, n_rows) = (problem.rows().n_stored(), problem.rows().n_rows());
+        3.0 * n_stored as f64 + 30.0 * n_rows as f64
+    }
+
+    /// See [`SMALL`].
+    pub(crate) fn is_small<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> bool {
+        Self::size(problem) <= SMALL
     }
 }
 

@@ -115,6 +115,12 @@ impl Frame {
         Ok(sum / problem.total_weight())
     }
 
+    /// What adding the centred row `x`, for which `m = x.mu`, adds to `t`.
+    #[inline]
+    pub(crate) fn tilt(&self, m: f64) -> f64 {
+        self.mu_sq_norm + self.s - m
+    }
+
     /// `mu.v`.
     pub(crate) fn mu_dot(&self, v: &[f64]) -> f64 {
         self.mu.iter().zip(v).map(|(m, v)| m * v).sum()
@@ -159,7 +165,7 @@ impl Sum {
     #[inline]
     pub(crate) fn tilt(&mut self, frame: &Frame, m: f64, share: f64) {
         self.pull += share;
-        self.t += share * (frame.mu_sq_norm + frame.s - m);
+        self.t += share * frame.tilt(m);
     }
 
     /// Recomputes what additions only update, which sheds their rounding errors: the sum of

@@ -946,6 +946,7 @@ mod tests {
 
     impl Rows for Shape {
         const ENTRY_WORK: f64 = 2.0;
+        const IS_SPARSE: bool = true;
 
         fn n_rows(&self) -> usize {
             self.rows

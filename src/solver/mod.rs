@@ -18,6 +18,7 @@ mod sdca;
 mod spectrum;
 mod subgradient;
 mod system;
+mod together;
 
 pub use asdca::Asdca;
 pub use dual_gradient::DualGradient;
@@ -26,6 +27,9 @@ pub use pegasos::{Model, Pegasos, Scales, Stream};
 pub use rate::LearningRate;
 pub use sdca::{FirstEpoch, Sdca};
 pub use subgradient::Subgradient;
+pub use together::{GROUP, Head};
+
+use std::ops::Range;
 
 use crate::error::Error;
 use crate::loss::Loss;
@@ -101,4 +105,30 @@ pub trait Solver: Sync {
         start: Option<Start<'_>>,
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error>;
+
+    /// The first epochs of the problems "class against the rest" for the classes `group`, up to
+    /// [`GROUP`] of them, over rows whose classes are numbered; `problem` is that of any of them.
+    /// Returns what [`Self::go_on`] takes, for each class, or nothing where that would not be faster
+    /// than class by class. It depends neither on the clock nor on the number of threads.
+    fn begin_together<R: Rows, L: Loss>(
+        &self,
+        _problem: &Problem<'_, R, L>,
+        _classes: &[u32],
+        _group: Range<u32>,
+        _budget: &Budget,
+        _monitor: &mut dyn Monitor,
+    ) -> Result<Vec<Head>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// As [`Self::solve`], after the epochs of [`Self::begin_together`] with the same budget.
+    fn go_on<R: Rows, L: Loss>(
+        &self,
+        problem: &Problem<'_, R, L>,
+        budget: &Budget,
+        _head: Head,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Fit, Error> {
+        self.solve(problem, budget, None, monitor)
+    }
 }

@@ -24,10 +24,12 @@
 //! see [`super::outer`]; and a second-order method finishes what would take long, see
 //! [`super::finish`]. `Run::reconsider` chooses.
 //!
+//! **Several classes** on sparse rows may do their first epochs together, see [`super::together`].
+//!
 //! **First epoch.** The modified SGD visits each row once and treats the rows seen so far as if they
 //! were all: the step for row `t` uses `W_t`, the weight seen up to and including it, for `W`.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use crate::error::Error;
 use crate::kernel::prefetch;
@@ -43,6 +45,7 @@ use crate::solver::newton::Newton;
 use crate::solver::outer::Outer;
 use crate::solver::output::{Keeper, NoTrace, Output, Sums, Trace, check_average_from};
 use crate::solver::passes::Passes;
+use crate::solver::together::{self, Head};
 use crate::solver::{Solver, Start};
 
 /// How the first epoch of a cold start is done.
@@ -123,6 +126,61 @@ impl Solver for Sdca {
         start: Option<Start<'_>>,
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error> {
+        self.run(problem, budget, start, None, monitor)
+    }
+
+    fn begin_together<R: Rows, L: Loss>(
+        &self,
+        problem: &Problem<'_, R, L>,
+        classes: &[u32],
+        group: Range<u32>,
+        budget: &Budget,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Vec<Head>, Error> {
+        budget.check()?;
+        let is_usual = self.accelerates()
+            && self.sampling == Sampling::Permutation
+            && self.first_epoch != FirstEpoch::Sgd
+            && budget.record_every.is_none()
+            && budget.max_time.is_none()
+            && !Pace::is_small(problem);
+        if !is_usual || !together::may_pay(problem, budget.tol, budget.max_epochs) {
+            return Ok(Vec::new());
+        }
+        let order = |moving| Order::new(self.sampling, self.seed, moving);
+        let mut watch = Watch::new(None, monitor);
+        let pays = |mean_q| {
+            let plain = likely_epochs(&problem.loss(), mean_q) * course::epoch_work(problem);
+            mean_q > SGD_MAX_MEAN_Q && Finish::work_from_zero(problem) >= plain
+        };
+        together::run(problem, classes, group, pays, order, &mut watch)
+    }
+
+    fn go_on<R: Rows, L: Loss>(
+        &self,
+        problem: &Problem<'_, R, L>,
+        budget: &Budget,
+        head: Head,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Fit, Error> {
+        self.run(problem, budget, None, Some(head), monitor)
+    }
+}
+
+impl Sdca {
+    /// Whether [`Self::accelerate`] is asked for and possible.
+    fn accelerates(&self) -> bool {
+        self.accelerate && self.output == Output::Last && self.sampling != Sampling::Random
+    }
+
+    fn run<R: Rows, L: Loss>(
+        &self,
+        problem: &Problem<'_, R, L>,
+        budget: &Budget,
+        start: Option<Start<'_>>,
+        head: Option<Head>,
+        monitor: &mut dyn Monitor,
+    ) -> Result<Fit, Error> {
         budget.check()?;
         check_average_from(self.average_from)?;
         let mut watch = Watch::new(budget.max_time, monitor);
@@ -146,8 +204,7 @@ impl Solver for Sdca {
             FirstEpoch::Sgd => true,
         };
         let order = Order::new(self.sampling, self.seed, moving);
-        let accelerate =
-            self.accelerate && self.output == Output::Last && self.sampling != Sampling::Random;
+        let accelerate = self.accelerates();
         let mean_q = state.mean_q;
         let mut run = Run {
             problem,
@@ -168,12 +225,12 @@ impl Solver for Sdca {
             // Not where more than the tolerance is asked for: it is slow to the last digits.
             may_begin_outer: accelerate && budget.tol > 0.0 && pace.least == 0,
             least_dual: None,
-            likely_epochs: match problem.loss().smoothness() {
-                smoothness if start.is_none() && smoothness > 0.0 => {
-                    (EPOCHS_PER_Q * mean_q / smoothness).min(LIKELY_EPOCHS)
-                }
-                _ => 0.0,
+            likely_epochs: if start.is_some() || head.is_some() {
+                0.0
+            } else {
+                likely_epochs(&problem.loss(), mean_q)
             },
+            head,
             given: start.filter(|_| accelerate).map(|start| start.coef),
             spare: Point::default(),
             finish: None,
@@ -200,8 +257,8 @@ struct Row {
 }
 
 /// How many visits ahead a row is asked for, and how many ahead what says where it lies.
-const NEAR: usize = 8;
-const FAR: usize = 20;
+pub(crate) const NEAR: usize = 8;
+pub(crate) const FAR: usize = 20;
 
 /// The dual point of a run and what is kept in step with it.
 struct State {
@@ -274,6 +331,24 @@ impl State {
             outer.apply(&mut self.sum, &self.frame);
         }
         Ok(())
+    }
+
+    /// Goes to where common epochs have ended, and returns the steps done there.
+    fn adopt<R: Rows, L: Loss>(
+        &mut self,
+        problem: &Problem<'_, R, L>,
+        head: Head,
+        watch: &mut Watch<'_>,
+    ) -> Result<u64, Error> {
+        for (row, a) in self.rows.iter_mut().zip(head.dual) {
+            if row.q > 0.0 {
+                row.a = a;
+            }
+        }
+        self.centre = head.centre;
+        watch.charge(head.seconds);
+        self.refresh(problem, watch)?;
+        Ok(head.steps)
     }
 
     /// Begins the outer loop.
@@ -373,6 +448,8 @@ struct Run<'p, 'a, R, L> {
     state: State,
     passes: Passes,
     keeper: Keeper<Sums>,
+    /// Epochs that were done before the run.
+    head: Option<Head>,
     /// Whether the first epoch is done by modified SGD, and the sum of the rates that it has seen.
     sgd: bool,
     seen: f64,
@@ -414,6 +491,15 @@ const PAID_FOR: f64 = 1.0 / 3.0;
 /// look at the rate of the gap is cheap beside what it may save.
 const EPOCHS_PER_Q: f64 = 4.0;
 const LIKELY_EPOCHS: f64 = 10.0;
+
+/// Epochs that a cold start is likely to take at least; 0 if nothing is known.
+fn likely_epochs<L: Loss>(loss: &L, mean_q: f64) -> f64 {
+    if loss.smoothness() > 0.0 {
+        (EPOCHS_PER_Q * mean_q / loss.smoothness()).min(LIKELY_EPOCHS)
+    } else {
+        0.0
+    }
+}
 
 /// Part of the epochs of a run after which a gap that falls too slowly is taken for what it is.
 const HOPE: f64 = 0.05;
@@ -572,6 +658,10 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             // Two passes over the rows.
             finish.step(watch)?;
             return Ok(step + 2 * self.passes.len() as u64);
+        }
+        if let Some(head) = self.head.take() {
+            self.refresh_at = 2 * head.steps;
+            return self.state.adopt(self.problem, head, watch);
         }
         let Self {
             problem,

@@ -4,6 +4,7 @@
 #![allow(clippy::items_after_statements)]
 
 mod loss_laws;
+mod predictions;
 mod problem_laws;
 mod runs;
 mod solvers;

@@ -1,12 +1,12 @@
 //! Runs of SDCA: they converge to a certified optimum, reproducibly, and stop when they should.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::time::Duration;
 
 use ndarray::ArrayView2;
 use sdca_rs::Error;
 use sdca_rs::kernel::Loan;
-use sdca_rs::loss::{Hinge, Log, Loss, SPECS, Squared, Visitor, dispatch};
+use sdca_rs::loss::{Hinge, Log, Loss, SPECS, Squared, SquaredHinge, Visitor, dispatch};
 use sdca_rs::one_vs_rest;
 use sdca_rs::order::Sampling;
 use sdca_rs::problem::{Problem, Regularisation};
@@ -744,6 +744,222 @@ fn classes_in_parallel_give_the_same_bits() {
     assert_eq!(serial.len(), 5 * D);
     assert_eq!(serial, bits(2));
     assert_eq!(serial, bits(8));
-    let failed = one_vs_rest::fit_classes(5, 2, None, |_, _| Err(Error::OneClass), || ());
+    let failed = one_vs_rest::fit_classes::<Fit>(5, 2, None, |_, _| Err(Error::OneClass), || ());
     assert_eq!(failed.err(), Some(Error::OneClass));
+}
+
+#[test]
+fn groups_hold_all_classes_in_order() {
+    for (n_classes, size, expected) in [(0, 8, 0), (3, 8, 1), (8, 8, 1), (9, 8, 2), (58, 8, 8)] {
+        let groups = one_vs_rest::groups(n_classes, size);
+        assert_eq!(groups.len(), expected);
+        assert!(groups.iter().cloned().flatten().eq(0..n_classes as u32));
+        let sizes = groups.iter().map(Range::len);
+        let (least, most) = (sizes.clone().min(), sizes.max());
+        assert!(groups.is_empty() || most <= Some(size) && least >= most.map(|most| most - 1));
+    }
+}
+
+/// The fits of the classes against the rest on sparse rows, their first epochs together if possible.
+fn by_groups<L: Loss>(
+    data: &Data,
+    loss: L,
+    (sdca, budget): (&Sdca, &Budget),
+    (weighted, fit_intercept): (bool, bool),
+    groups: &[Range<u32>],
+) -> Vec<Fit> {
+    let classes: Vec<u32> = data.counts.iter().map(|&k| (k as u32).min(4)).collect();
+    let rows = sparse(data);
+    let weights = weighted.then_some(&data.weights[..]);
+    let mut fits = Vec::new();
+    for group in groups {
+        let targets = |class: u32| one_vs_rest::targets(&classes, class);
+        let c = Regularisation::C(1.0);
+        let first = targets(group.start);
+        let problem = Problem::new(&rows, &first, weights, loss, c, fit_intercept).expect("valid");
+        let heads = sdca
+            .begin_together(&problem, &classes, group.clone(), budget, &mut Unwatched)
+            .expect("not interrupted");
+        assert_eq!(heads.len(), group.len());
+        for (class, head) in group.clone().zip(heads) {
+            let y = targets(class);
+            let problem = Problem::new(&rows, &y, weights, loss, c, fit_intercept).expect("valid");
+            let fit = sdca.go_on(&problem, budget, head, &mut Unwatched);
+            let fit = fit.expect("not interrupted");
+            let solo = sdca
+                .solve(&problem, budget, None, &mut Unwatched)
+                .expect("not interrupted");
+            check_certificate(&fit, &solo, budget.tol);
+            fits.push(fit);
+        }
+    }
+    return fits;
+
+    fn check_certificate(fit: &Fit, solo: &Fit, tol: f64) {
+        if fit.stop == StopReason::Converged {
+            assert!(fit.certificate.gap <= tol * fit.certificate.primal);
+            let optimum = solo.certificate.primal - solo.certificate.gap;
+            assert!(fit.certificate.primal >= optimum * (1.0 - 1e-12));
+            assert!(fit.certificate.dual <= solo.certificate.primal * (1.0 + 1e-12));
+        }
+        // The history begins where both begin.
+        let (own, other) = (&fit.history[0], &solo.history[0]);
+        assert_eq!((own.epoch, own.certificate), (0.0, other.certificate));
+        assert!(fit.history.is_sorted_by_key(|record| record.epoch));
+        assert!(fit.history.is_sorted_by_key(|record| record.seconds));
+        assert!(fit.history.is_sorted_by_key(|record| record.cpu_seconds));
+    }
+}
+
+fn sparse(data: &Data) -> Csr<'_, f64, i32> {
+    Csr::new(
+        Loan::new(&data.values),
+        Loan::new(&data.indices),
+        Loan::new(&data.indptr),
+        data.n_cols,
+    )
+    .expect("valid")
+}
+
+#[test]
+fn classes_that_begin_together_end_where_each_ends_alone() {
+    let data = Data::new(N, D, 12);
+    let settings = (&Sdca::default(), &budget(1e-5, 5000));
+    for weighted in [false, true] {
+        for fit_intercept in [false, true] {
+            let kind = (weighted, fit_intercept);
+            let bits = |fits: &[Fit]| -> Vec<u64> {
+                assert!(fits.iter().all(|fit| fit.stop == StopReason::Converged));
+                let coefs = fits.iter().flat_map(|fit| &fit.coef);
+                coefs.map(|w| w.to_bits()).collect()
+            };
+            // One group, two of them, and each class in one of its own.
+            for size in [8, 3, 1] {
+                let groups = &one_vs_rest::groups(5, size);
+                let hinge = by_groups(&data, Hinge, settings, kind, groups);
+                bits(&by_groups(&data, SquaredHinge, settings, kind, groups));
+                bits(&by_groups(&data, Log, settings, kind, groups));
+                let again = by_groups(&data, Hinge, settings, kind, groups);
+                assert_eq!(bits(&hinge), bits(&again));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_class_of_a_group_takes_the_steps_of_a_run_alone() {
+    let data = Data::new(N, D, 12);
+    // So many epochs are common, so that the end of the run is their end.
+    fn check<L: Loss>(data: &Data, loss: L, epochs: usize, kinds: &[(bool, bool)]) {
+        let sdca = Sdca::default();
+        for &kind in kinds {
+            for class in [0, 3] {
+                let budget = budget(1e-9, epochs);
+                let group = class..class + 1;
+                let group = std::slice::from_ref(&group);
+                let fits = by_groups(data, loss, (&sdca, &budget), kind, group);
+                let classes: Vec<u32> = data.counts.iter().map(|&k| (k as u32).min(4)).collect();
+                let y = one_vs_rest::targets(&classes, class);
+                let weights = kind.0.then_some(&data.weights[..]);
+                let (rows, c) = (sparse(data), Regularisation::C(1.0));
+                let problem = Problem::new(&rows, &y, weights, loss, c, kind.1).expect("valid");
+                // No evaluation on the way, where the run could take another one.
+                let budget = Budget {
+                    record_every: Some(epochs as f64),
+                    ..budget
+                };
+                let solo = sdca.solve(&problem, &budget, None, &mut Unwatched);
+                let (fit, solo) = (&fits[0], solo.expect("not interrupted"));
+                assert_eq!((fit.epochs, fit.steps), (solo.epochs, solo.steps));
+                for (own, other) in fit.dual.iter().zip(&solo.dual) {
+                    assert!((own - other).abs() < 1e-8, "{own} not {other}");
+                }
+            }
+        }
+    }
+    let kinds = [(false, true), (true, true), (false, false), (true, false)];
+    // Without an intercept, rounding decides whether a row that is visited again has moved, and with
+    // that about the passes.
+    check(&data, Hinge, 8, &kinds[..2]);
+    check(&data, SquaredHinge, 6, &kinds);
+    check(&data, Log, 6, &kinds);
+}
+
+#[test]
+fn classes_begin_together_only_where_the_run_is_a_usual_one() {
+    let data = Data::new(N, D, 12);
+    let small = Data::new(60, D, 12);
+    let usual = budget(1e-4, 1000);
+    let heads = |data: &Data, is_sparse: bool, sdca: &Sdca, budget: &Budget, c: f64| {
+        fn count<R: Rows>(rows: &R, y: &[f64], sdca: &Sdca, budget: &Budget, c: f64) -> usize {
+            let classes: Vec<u32> = y.iter().map(|&y| u32::from(y > 0.0)).collect();
+            let c = Regularisation::C(c);
+            let problem = Problem::new(rows, y, None, Hinge, c, true).expect("valid");
+            let heads = sdca.begin_together(&problem, &classes, 0..2, budget, &mut Unwatched);
+            heads.expect("not interrupted").len()
+        }
+        if is_sparse {
+            count(&sparse(data), &data.labels, sdca, budget, c)
+        } else {
+            count(
+                &Dense::new(view(data)).expect("C order"),
+                &data.labels,
+                sdca,
+                budget,
+                c,
+            )
+        }
+    };
+    assert_eq!(heads(&data, true, &Sdca::default(), &usual, 1.0), 2);
+    assert_eq!(heads(&data, false, &Sdca::default(), &usual, 1.0), 0);
+    assert_eq!(heads(&small, true, &Sdca::default(), &usual, 1.0), 0);
+    // Steps are short, or modified SGD begins.
+    assert_eq!(heads(&data, true, &Sdca::default(), &usual, 1e3), 0);
+    assert_eq!(heads(&data, true, &Sdca::default(), &usual, 1e-3), 0);
+    let usually = Sdca::default;
+    for sdca in [
+        Sdca {
+            accelerate: false,
+            ..usually()
+        },
+        Sdca {
+            sampling: Sampling::Random,
+            ..usually()
+        },
+        Sdca {
+            sampling: Sampling::Cyclic,
+            ..usually()
+        },
+        Sdca {
+            output: Output::Average,
+            ..usually()
+        },
+        Sdca {
+            first_epoch: FirstEpoch::Sgd,
+            ..usually()
+        },
+    ] {
+        assert_eq!(heads(&data, true, &sdca, &usual, 1.0), 0, "{sdca:?}");
+    }
+    let recorded = Budget {
+        record_every: Some(1.0),
+        ..usual.clone()
+    };
+    let timed = Budget {
+        max_time: Some(Duration::from_secs(3600)),
+        ..usual.clone()
+    };
+    for budget in [
+        recorded,
+        timed,
+        budget(0.0, 1000),
+        budget(0.1, 1000),
+        budget(1e-4, 7),
+    ] {
+        assert_eq!(
+            heads(&data, true, &Sdca::default(), &budget, 1.0),
+            0,
+            "{budget:?}"
+        );
+    }
 }

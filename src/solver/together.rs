@@ -1,0 +1,236 @@
+//! The first epochs of SDCA for several classes at a time.
+//!
+//! The problems of one-vs-rest fits differ in their targets alone. As long as all of them take full
+//! passes, or nearly, they may as well visit the rows in the same order: a stored entry `x_ij` is then
+//! read once for all classes of a group, and the coefficients that it meets, one of each class, lie
+//! side by side. After [`epochs`] of them each class goes on alone, from its dual values.
+//!
+//! Each class takes the steps that it would take alone, but for the order of the visits: a short pass
+//! visits the rows that the pass before has moved in any class.
+
+use std::ops::Range;
+
+use crate::error::Error;
+use crate::intercept::{self, REACH};
+use crate::kernel::prefetch;
+use crate::loss::Loss;
+use crate::order::Order;
+use crate::problem::{Problem, rows_per_block};
+use crate::rows::Rows;
+use crate::run::Watch;
+use crate::solver::frame::Frame;
+use crate::solver::outer::Outer;
+use crate::solver::output::Trace;
+use crate::solver::passes::Passes;
+use crate::solver::sdca::{FAR, NEAR};
+
+/// Classes in a group, at most: their coefficients for one column fill a cache line.
+pub const GROUP: usize = 8;
+
+/// Tolerances above that are reached before the common epochs end.
+const MAX_TOL: f64 = 1e-3;
+
+/// The dual values of one class after common epochs, and what has led to them.
+#[derive(Debug, Clone)]
+pub struct Head {
+    /// `a`, where steps can move it.
+    pub(crate) dual: Vec<f64>,
+    /// Where the intercept of the centred rows is drawn to.
+    pub(crate) centre: f64,
+    /// Steps done.
+    pub(crate) steps: u64,
+    /// The share of this class in the seconds, and in those of processor time.
+    pub(crate) seconds: (f64, f64),
+}
+
+/// Common epochs: about as many as it takes to a gap of 1e-4 on rows of norm 1 with `C = 1`, and fewer
+/// than that for the losses with kinks.
+fn epochs<L: Loss>(loss: &L) -> usize {
+    if loss.smoothness() > 0.0 { 6 } else { 8 }
+}
+
+/// Whether the rows, the tolerance and the number of epochs leave common epochs a chance.
+pub(crate) fn may_pay<R: Rows, L: Loss>(
+    problem: &Problem<'_, R, L>,
+    tol: f64,
+    max_epochs: usize,
+) -> bool {
+    R::IS_SPARSE && tol > 0.0 && tol <= MAX_TOL && max_epochs >= epochs(&problem.loss())
+}
+
+/// What a visit needs to know of its row, whatever the class.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    /// `rate (|x - mu|^2 + s)`.
+    q: f64,
+    /// `x.mu`.
+    m: f64,
+}
+
+/// A number for each class of the group; those of no class stay 0.
+type Lanes = [f64; GROUP];
+
+/// The dual points of a group and what is kept in step with them, see `State` of `sdca.rs`.
+struct Group<'a> {
+    /// The class of each row, and those in the group.
+    classes: &'a [u32],
+    members: Range<u32>,
+    rows: Vec<Row>,
+    frame: Frame,
+    a: Vec<Lanes>,
+    /// `sum_i rate_i a_i (x_i - mu)`, see [`super::frame::Sum`].
+    v: Vec<Lanes>,
+    pull: Lanes,
+    t: Lanes,
+    centre: Lanes,
+}
+
+impl Group<'_> {
+    /// A step for row `i` in each class; says whether one of them has moved it.
+    #[inline]
+    fn step<R: Rows, L: Loss>(&mut self, problem: &Problem<'_, R, L>, i: usize) -> bool {
+        let Row { q, m } = self.rows[i];
+        let mut dots = [0.0; GROUP];
+        problem.rows().visit(i, |j, x| {
+            for (dot, v) in dots.iter_mut().zip(&self.v[j]) {
+                *dot += x * v;
+            }
+        });
+        let (rate, a) = (problem.rate(i), &mut self.a[i]);
+        let mut shares = [0.0; GROUP];
+        let mut has_moved = false;
+        for (k, class) in self.members.clone().enumerate() {
+            let y = if self.classes[i] == class { 1.0 } else { -1.0 };
+            let z = self.centre[k] + dots[k] - self.pull[k] * m + self.t[k] - q * a[k];
+            let new = problem.loss().step(z, q, a[k], y);
+            has_moved |= new != a[k];
+            shares[k] = rate * (new - a[k]);
+            a[k] = new;
+        }
+        if has_moved {
+            problem.rows().visit(i, |j, x| {
+                for (v, share) in self.v[j].iter_mut().zip(&shares) {
+                    *v += x * share;
+                }
+            });
+            let tilt = self.frame.tilt(m);
+            for (k, share) in shares.into_iter().enumerate() {
+                self.pull[k] += share;
+                self.t[k] += share * tilt;
+            }
+        }
+        has_moved
+    }
+
+    /// Steps for the rows `visits`.
+    fn ascend<R: Rows, L: Loss>(
+        &mut self,
+        problem: &Problem<'_, R, L>,
+        visits: &[u32],
+        moved: &mut impl Trace,
+    ) {
+        for (k, &i) in visits.iter().enumerate() {
+            if let Some(&i) = visits.get(k + FAR) {
+                prefetch(&self.a, i as usize, i as usize + 1);
+                prefetch(&self.rows, i as usize, i as usize + 1);
+                problem.rows().prefetch_place(i as usize);
+            }
+            if let Some(&i) = visits.get(k + NEAR) {
+                problem.rows().prefetch(i as usize);
+            }
+            if self.step(problem, i as usize) {
+                moved.changed(0, i as usize, 0.0);
+            }
+        }
+    }
+}
+
+/// The common epochs of the classes `group` against the rest, for rows whose classes are numbered.
+/// `problem` is that of any of them; `order` makes an order of the rows that steps can move. Returns
+/// nothing where they do not pay: `pays` is asked about the mean of `q`, and where the outer loop does, it
+/// would begin before they end.
+pub(crate) fn run<R: Rows, L: Loss>(
+    problem: &Problem<'_, R, L>,
+    classes: &[u32],
+    group: Range<u32>,
+    pays: impl FnOnce(f64) -> bool,
+    order: impl FnOnce(Vec<u32>) -> Order,
+    watch: &mut Watch<'_>,
+) -> Result<Vec<Head>, Error> {
+    let n_rows = problem.rows().n_rows();
+    let mut rows = Vec::with_capacity(n_rows);
+    let frame = Frame::new(problem, watch, &mut |i, m, spread| {
+        let q = problem.rate(i) * spread;
+        rows.push(Row { q, m });
+    })?;
+    let mean_q = frame.mean_sq_norm / (problem.lambda() * problem.total_weight());
+    if Outer::pays(mean_q, problem.loss().smoothness()) || !pays(mean_q) {
+        return Ok(Vec::new());
+    }
+    for (i, row) in rows.iter_mut().enumerate() {
+        row.q += problem.rate(i) * frame.s;
+    }
+    let moving = (0..n_rows as u32).filter(|&i| rows[i as usize].q > 0.0);
+    let mut passes = Passes::new(order(moving.collect()), true);
+    let mut centre = [0.0; GROUP];
+    if problem.fit_intercept() {
+        for (centre, class) in centre.iter_mut().zip(group.clone()) {
+            *centre = intercept_at_zero(problem, classes, class);
+        }
+    }
+    let mut state = Group {
+        classes,
+        members: group.clone(),
+        rows,
+        frame,
+        a: vec![[0.0; GROUP]; n_rows],
+        v: vec![[0.0; GROUP]; problem.rows().n_cols()],
+        pull: [0.0; GROUP],
+        t: [0.0; GROUP],
+        centre,
+    };
+    let block = rows_per_block(n_rows, GROUP * problem.rows().n_stored()) as u64;
+    let (mut step, until) = (0, (epochs(&problem.loss()) * passes.len()) as u64);
+    while step < until {
+        passes.prepare(false);
+        let (visits, moved) = passes.next(block.min(until - step));
+        step += visits.len() as u64;
+        if let Some(moved) = moved {
+            state.ascend(problem, visits, moved);
+        }
+        if passes.is_over() {
+            for (centre, pull) in state.centre.iter_mut().zip(&state.pull) {
+                *centre += state.frame.s * pull;
+            }
+        }
+        watch.beat()?;
+    }
+    let n_classes = group.len() as f64;
+    let seconds = (watch.seconds() / n_classes, watch.cpu_seconds() / n_classes);
+    let head = |k: usize| Head {
+        dual: state.a.iter().map(|a| a[k]).collect(),
+        centre: state.centre[k],
+        steps: step,
+        seconds,
+    };
+    Ok((0..group.len()).map(head).collect())
+}
+
+/// The best intercept for `w = 0`: that of `c phi(b; 1) + (W - c) phi(b; -1)`, where `c` is the weight
+/// of the class.
+fn intercept_at_zero<R: Rows, L: Loss>(
+    problem: &Problem<'_, R, L>,
+    classes: &[u32],
+    class: u32,
+) -> f64 {
+    let loss = problem.loss();
+    let own = problem.counting().filter(|&i| classes[i] == class);
+    let share = own.map(|i| problem.weight(i)).sum::<f64>() / problem.total_weight();
+    let minimum = intercept::minimise(0.0, REACH, 0.0, |b| {
+        let mean = |of: fn(&L, f64, f64) -> f64| {
+            share * of(&loss, b, 1.0) + (1.0 - share) * of(&loss, b, -1.0)
+        };
+        (mean(L::value), mean(L::slope))
+    });
+    minimum.b
+}
