@@ -94,7 +94,8 @@ def markdown(run: Run) -> str:
     if run["facts"]["threads"] > 1:
         parts += [threads_table(run)]
     else:
-        parts += [table(run["rows"]), summary(run["rows"]), accuracy_table(run["rows"])]
+        rows = run["rows"]
+        parts += [summary(rows), brief_table(rows), table(rows), accuracy_table(rows)]
     parts += [failures(run)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -109,6 +110,35 @@ def facts_text(run: Run) -> str:
         f"{facts['system']}, Python {facts['python']}, threads: {facts['threads']}, "
         f"cap: {run['cap']:g} s, {facts['date']}.\n{versions}."
     )
+
+
+def brief_table(rows: Sequence[Row]) -> str:
+    """Return a line for each set and loss: our time, and the best peer's in units of it."""
+    by_C = sorted({row["C"] for row in rows})
+    places = {(row["set"], row["loss"], row["C"]): row for row in rows}
+    head = ["set", "loss"]
+    for C in by_C:
+        head += [f"C = {C:g}: ours, s", "peer / ours, 1e-4", "1e-6"]
+    lines = [head, ["---"] * len(head)]
+    for name, loss in dict.fromkeys((row["set"], row["loss"]) for row in rows):
+        line = [name, loss]
+        for C in by_C:
+            row = places.get((name, loss, C))
+            line += ["", "", ""] if row is None else brief(row)
+        lines.append(line)
+    return (
+        "## In short\n\nSeconds of ours to 1e-4, and the time of the fastest peer to 1e-4 "
+        "and to 1e-6 in\nunits of ours: above 1 ours is first.\n\n" + markdown_table(lines)
+    )
+
+
+def brief(row: Row) -> list[str]:
+    """Write our time to 1e-4, and the fastest peer's to 1e-4 and 1e-6 in units of ours."""
+    cells = [seconds_text(ours_and_peers(row, 1e-4)[0])]
+    for accuracy in (1e-4, 1e-6):
+        ours, peers = ours_and_peers(row, accuracy)
+        cells.append(ratio_text(first_of(peers)[1], ours, row))
+    return cells
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -132,7 +162,7 @@ def table(rows: Sequence[Row]) -> str:
         ours, _ = ours_and_peers(row, 1e-4)
         line += [ratio_text(liblinear_time(row, 1e-4), ours, row), without(row)]
         lines.append(line)
-    return markdown_table(lines)
+    return "## All rows\n\n" + markdown_table(lines)
 
 
 def markdown_table(lines: Iterable[Sequence[str]]) -> str:
