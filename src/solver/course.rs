@@ -252,7 +252,7 @@ impl Course<'_> {
 }
 
 /// The epoch of the first evaluation after the one at the start.
-const FIRST_EVALUATION: f64 = 2.0;
+pub(crate) const FIRST_EVALUATION: f64 = 2.0;
 
 /// The next whole epoch at which to evaluate, if an evaluation costs `cost` epochs: where the gap is
 /// expected to reach the tolerance if it goes on falling at its latest rate. But not at once: with `s`

@@ -485,8 +485,8 @@ const MANY_EPOCHS: f64 = 10.0;
 /// the rate of the gap is no sure guide.
 const PAID_FOR: f64 = 1.0 / 3.0;
 
-/// Epochs that a run is likely to take at least, where the loss is smooth: so many times the mean `q` in
-/// units of the smoothness, but no more than that. On a9a and ijcnn1 from `C = 1` on, on california and
+/// Epochs that a run is likely to take at least, where the loss is smooth: those to the first look, and so
+/// many times the mean `q` in units of the smoothness, but no more than that. On a9a and ijcnn1 from `C = 1` on, on california and
 /// skin always, Newton's method from 0 takes less; with more columns, as in digits and arrhythmia, a first
 /// look at the rate of the gap is cheap beside what it may save.
 const EPOCHS_PER_Q: f64 = 4.0;
@@ -495,7 +495,8 @@ const LIKELY_EPOCHS: f64 = 10.0;
 /// Epochs that a cold start is likely to take at least; 0 if nothing is known.
 fn likely_epochs<L: Loss>(loss: &L, mean_q: f64) -> f64 {
     if loss.smoothness() > 0.0 {
-        (EPOCHS_PER_Q * mean_q / loss.smoothness()).min(LIKELY_EPOCHS)
+        let of_size = EPOCHS_PER_Q * mean_q / loss.smoothness();
+        (course::FIRST_EVALUATION + of_size).min(LIKELY_EPOCHS)
     } else {
         0.0
     }
