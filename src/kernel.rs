@@ -216,12 +216,14 @@ pub fn prefetch<T>(slice: &[T], from: usize, to: usize) {
 
 #[inline]
 fn prefetch_lines<T>(start: *const T, from: usize, to: usize) {
-    let mut at = start.wrapping_add(from).cast::<u8>();
-    let end = start.wrapping_add(to).addr();
-    let lines = end.wrapping_sub(at.addr() & !(LINE - 1)).div_ceil(LINE);
-    for _ in 0..lines.min(PREFETCH) {
-        prefetch_line(at);
-        at = at.wrapping_add(LINE);
+    let first = start.wrapping_add(from).cast::<u8>();
+    let last = start.wrapping_add(to).cast::<u8>().wrapping_sub(1);
+    // Short rows have these alone: no branch depends on how many lines there are.
+    prefetch_line(first);
+    prefetch_line(last);
+    let lines = (last.addr() / LINE).saturating_sub(first.addr() / LINE);
+    for k in 1..lines.min(PREFETCH) {
+        prefetch_line(first.wrapping_add(k * LINE));
     }
 }
 
