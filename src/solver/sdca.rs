@@ -381,7 +381,7 @@ impl State {
     }
 
     /// Asks for the memory of the visits to come after `visits[k]`.
-    #[inline]
+    #[inline(always)]
     fn prefetch<R: Rows, L: Loss>(&self, problem: &Problem<'_, R, L>, visits: &[u32], k: usize) {
         if let Some(&i) = visits.get(k + FAR) {
             prefetch(&self.rows, i as usize, i as usize + 1);
