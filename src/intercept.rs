@@ -92,7 +92,8 @@ struct Touch {
 /// and for others there is nothing to go by.
 pub(crate) const REACH: f64 = 8.0;
 
-/// A slope that expects the minimum no farther away than that, for a function of value 1, is none.
+/// A slope that expects the minimum no farther away than that is none; for a function of value below 1, no
+/// farther than that times the value.
 const FLAT: f64 = 1e-14;
 
 /// Every third step at least halves the bracket, which ends the search long before; this only makes
@@ -159,7 +160,7 @@ pub fn minimise(
     let mut touch = |b: f64| {
         let (value, slope) = at(b);
         // What rounding leaves of a sum that is 0 must not decide where on a flat bottom the search ends.
-        let slope = if slope.abs() * reach <= FLAT * value.abs() {
+        let slope = if slope.abs() * reach <= FLAT * value.abs().min(1.0) {
             0.0
         } else {
             slope

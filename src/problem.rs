@@ -415,13 +415,16 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         }
         spare.search_from(point.intercept);
         spare.dual = std::mem::take(&mut point.dual);
+        spare.predictions = std::mem::take(&mut point.predictions);
         self.evaluate_dual(precision, spare, watch)?;
         let is_enough = spare.certificate.is_within(tol);
         if is_enough {
             std::mem::swap(point, spare);
         } else {
             point.dual = std::mem::take(&mut spare.dual);
+            point.predictions = std::mem::take(&mut spare.predictions);
             *spare = Point::default();
+            self.predict(point, watch)?;
         }
         Ok(is_enough)
     }

@@ -33,7 +33,7 @@ use std::ops::{ControlFlow, Range};
 
 use crate::error::Error;
 use crate::kernel::prefetch;
-use crate::loss::Loss;
+use crate::loss::{Loss, Target};
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem, rows_per_block};
 use crate::rows::Rows;
@@ -137,6 +137,10 @@ impl Solver for Sdca {
         budget: &Budget,
         monitor: &mut dyn Monitor,
     ) -> Result<Vec<Head>, Error> {
+        // Decided when it is compiled: the others need not be.
+        if const { !(R::IS_SPARSE && matches!(L::TARGET, Target::Label)) } {
+            return Ok(Vec::new());
+        }
         budget.check()?;
         let is_usual = self.accelerates()
             && self.sampling == Sampling::Permutation
@@ -173,6 +177,8 @@ impl Sdca {
         self.accelerate && self.output == Output::Last && self.sampling != Sampling::Random
     }
 
+    /// For [`Solver::solve`] and [`Solver::go_on`], compiled once for both.
+    #[inline(never)]
     fn run<R: Rows, L: Loss>(
         &self,
         problem: &Problem<'_, R, L>,

@@ -49,13 +49,13 @@ fn epochs<L: Loss>(loss: &L) -> usize {
     if loss.smoothness() > 0.0 { 6 } else { 8 }
 }
 
-/// Whether the rows, the tolerance and the number of epochs leave common epochs a chance.
+/// Whether the tolerance and the number of epochs leave common epochs a chance.
 pub(crate) fn may_pay<R: Rows, L: Loss>(
     problem: &Problem<'_, R, L>,
     tol: f64,
     max_epochs: usize,
 ) -> bool {
-    R::IS_SPARSE && tol > 0.0 && tol <= MAX_TOL && max_epochs >= epochs(&problem.loss())
+    tol > 0.0 && tol <= MAX_TOL && max_epochs >= epochs(&problem.loss())
 }
 
 /// What a visit needs to know of its row, whatever the class.

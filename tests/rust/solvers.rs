@@ -8,7 +8,7 @@ use sdca_rs::Error;
 use sdca_rs::kernel::Loan;
 use sdca_rs::loss::{
     Absolute, EpsilonInsensitive, Hinge, Huber, Log, Loss, Poisson, Quantile, SPECS, SmoothHinge,
-    Squared, Target, Visitor, dispatch,
+    Squared, SquaredHinge, Target, Visitor, dispatch,
 };
 use sdca_rs::order::Sampling;
 use sdca_rs::problem::{Problem, Regularisation};
@@ -1806,7 +1806,7 @@ fn few_columns_are_a_system_of_equations_at_once() {
         assert_eq!(fit.history[1].phase, Phase::Newton);
         // Short rows for their C: a few passes are less.
         let c = Regularisation::C(1e-7);
-        let easy = Problem::new(&rows, &y, None, Log, c, intercept).expect("valid");
+        let easy = Problem::new(&rows, &y, None, SquaredHinge, c, intercept).expect("valid");
         let fit = solve(&Sdca::default(), &easy, &budget(1e-4, 1000));
         assert!(
             fit.history
