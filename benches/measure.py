@@ -32,7 +32,7 @@ MANY_ITERATIONS = 10_000_000
 SHORT, REPETITIONS = 0.2, 3
 # What a peer may take for a fit: so many times as long as ours to prove an accuracy of
 # 1e-6, but some time in any case, and never more than the cap.
-ROOM, LEAST_CAP, PROVEN = 3.0, 0.5, 1e-6
+ROOM, LEAST_CAP, PROVEN = 2.0, 0.5, 1e-6
 # How the numbers of iterations grow if these are varied, instead of a tolerance.
 GROWTH = 1.5
 # So many fits in a row without progress end a sweep. The primal objective of a dual

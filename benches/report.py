@@ -22,12 +22,12 @@ Time of `fit` alone, in seconds, conversion of the data included, until the obje
 is within the given relative distance of the lowest that any solver found in that row.
 The objective of every model is computed by one function, outside the solvers:
 P(w) = mean(loss) + |w|^2 / (2 C n). There is no intercept, as LIBLINEAR would
-regularise it. Tolerances are swept from 1e-1 to 1e-10 by factors of 10, or of
-3.2 where fits take less than half a second (for SGD and Snap ML the number of passes, by
-a factor of 1.5); the shortest fit that is accurate enough counts. Fits of less than 0.2 s
-are done three times and the shortest time counts. No fit is meant to exceed the cap, nor
-a peer's fit three times the time in which ours proves 1e-6 (but 0.5 s are granted): for
-a peer that does not arrive by then the table gives a bound.
+regularise it. Tolerances are swept from 1e-1 to 1e-10 by factors of 10, or of 3.2 where
+fits take less than half a second (for SGD and Snap ML the number of passes, by a factor
+of 1.5); the shortest fit that is accurate enough counts. Fits of less than 0.2 s are
+done three times and the shortest time counts. No fit is meant to exceed the cap, nor a
+peer's fit twice the time in which ours proves 1e-6 (but 0.5 s are granted): for a peer
+that does not arrive by then the table gives a bound.
 Imports and the compilation of skglm take place before, on tiny data. One process, one
 run."""
 
@@ -113,7 +113,7 @@ def facts_text(run: Run) -> str:
 
 
 def brief_table(rows: Sequence[Row]) -> str:
-    """Return a line for each set and loss: our time, and the best peer's in units of it."""
+    """Return a line for each set and loss: our time, and the best peer's."""
     by_C = sorted({row["C"] for row in rows})
     places = {(row["set"], row["loss"], row["C"]): row for row in rows}
     head = ["set", "loss"]
@@ -126,14 +126,15 @@ def brief_table(rows: Sequence[Row]) -> str:
             row = places.get((name, loss, C))
             line += ["", "", ""] if row is None else brief(row)
         lines.append(line)
-    return (
-        "## In short\n\nSeconds of ours to 1e-4, and the time of the fastest peer to 1e-4 "
-        "and to 1e-6 in\nunits of ours: above 1 ours is first.\n\n" + markdown_table(lines)
+    text = (
+        "Seconds of ours to 1e-4, and the time of the fastest peer to 1e-4 and to 1e-6"
     )
+    text += " in\nunits of ours: above 1 ours is first."
+    return f"## In short\n\n{text}\n\n{markdown_table(lines)}"
 
 
 def brief(row: Row) -> list[str]:
-    """Write our time to 1e-4, and the fastest peer's to 1e-4 and 1e-6 in units of ours."""
+    """Write our time to 1e-4, and the fastest peer's in units of ours."""
     cells = [seconds_text(ours_and_peers(row, 1e-4)[0])]
     for accuracy in (1e-4, 1e-6):
         ours, peers = ours_and_peers(row, accuracy)
