@@ -92,8 +92,8 @@ struct Touch {
 /// and for others there is nothing to go by.
 pub(crate) const REACH: f64 = 8.0;
 
-/// A slope that expects the minimum no farther away than that is none; for a function of value below 1, no
-/// farther than that times the value.
+/// A slope that expects the minimum no farther away than that is none: rounding leaves as much of a sum of
+/// slopes of about 1. Where the value is below 1e-3, most slopes are less, and so is the limit.
 const FLAT: f64 = 1e-14;
 
 /// Every third step at least halves the bracket, which ends the search long before; this only makes
@@ -160,7 +160,7 @@ pub fn minimise(
     let mut touch = |b: f64| {
         let (value, slope) = at(b);
         // What rounding leaves of a sum that is 0 must not decide where on a flat bottom the search ends.
-        let slope = if slope.abs() * reach <= FLAT * value.abs().min(1.0) {
+        let slope = if slope.abs() * reach <= FLAT * (1e3 * value.abs()).min(1.0) {
             0.0
         } else {
             slope

@@ -48,12 +48,14 @@ pub(crate) fn pool(n_threads: usize) -> Result<rayon::ThreadPool, Error> {
 /// `solve` must give its own signs of life when it runs in the calling thread, that is if there is
 /// only one thread. Otherwise `idle` is called there about every [`LOOK_EVERY`]; it is up to the
 /// caller to make `solve` end when `idle` finds a reason.
+///
+/// Nothing here is generic in the work, so that it is compiled once for each kind of result.
 pub fn fit_classes<T: Send>(
     n_classes: usize,
     n_threads: usize,
     max_time: Option<Duration>,
-    solve: impl Fn(usize, Option<Duration>) -> Result<T, Error> + Sync,
-    mut idle: impl FnMut(),
+    solve: &(dyn Fn(usize, Option<Duration>) -> Result<T, Error> + Sync),
+    idle: &mut dyn FnMut(),
 ) -> Result<Vec<T>, Error> {
     let n_threads = n_threads.clamp(1, n_classes.max(1));
     let started = Instant::now();

@@ -530,8 +530,8 @@ impl<S: Solver> Job for FitJob<'_, S> {
             groups.len(),
             self.n_threads,
             None,
-            |k, _| begin(groups[k].clone()),
-            || self.outside.look(),
+            &|k, _| begin(groups[k].clone()),
+            &mut || self.outside.look(),
         )?;
         // Each class takes what is its own, and frees it.
         let heads: Vec<Mutex<Option<Head>>> = begun
@@ -544,13 +544,13 @@ impl<S: Solver> Job for FitJob<'_, S> {
             n_problems,
             self.n_threads,
             max_time,
-            |class, time| {
+            &|class, time| {
                 let head = heads
                     .get(class)
                     .and_then(|head| head.lock().unwrap_or_else(PoisonError::into_inner).take());
                 solve(class, &targets(class), head, time)
             },
-            || self.outside.look(),
+            &mut || self.outside.look(),
         )
     }
 }

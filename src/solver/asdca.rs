@@ -75,6 +75,8 @@ impl Default for Asdca {
 }
 
 impl Solver for Asdca {
+    // Once for all that call it: it is long, and compiled for each loss and storage.
+    #[inline(never)]
     fn solve<R: Rows, L: Loss>(
         &self,
         problem: &Problem<'_, R, L>,

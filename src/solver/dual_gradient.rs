@@ -67,6 +67,8 @@ const MARGIN: f64 = 1.05;
 const EVALUATION_COST: f64 = 1.0;
 
 impl Solver for DualGradient {
+    // Once for all that call it: it is long, and compiled for each loss and storage.
+    #[inline(never)]
     fn solve<R: Rows, L: Loss>(
         &self,
         problem: &Problem<'_, R, L>,

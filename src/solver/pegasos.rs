@@ -215,6 +215,8 @@ pub struct Scales {
 }
 
 impl Solver for Pegasos {
+    // Once for all that call it: it is long, and compiled for each loss and storage.
+    #[inline(never)]
     fn solve<R: Rows, L: Loss>(
         &self,
         problem: &Problem<'_, R, L>,

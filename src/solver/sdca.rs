@@ -119,6 +119,8 @@ impl Default for Sdca {
 const SGD_MAX_MEAN_Q: f64 = 0.1;
 
 impl Solver for Sdca {
+    // Once for all that call it: it is long, and compiled for each loss and storage.
+    #[inline(never)]
     fn solve<R: Rows, L: Loss>(
         &self,
         problem: &Problem<'_, R, L>,
@@ -568,6 +570,10 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
         // Where the loss is smooth the gap falls steadily from the start. Elsewhere it falls slowly at
         // first: there, what lies behind must be as much as a third of what a wrong choice may cost.
         let is_steady = self.problem.loss().smoothness() > 0.0;
+        // Beyond the tolerance, see `Pace::least`, every digit counts: at kinks, passes find more of them.
+        if last.certificate.is_within(self.tol) && !is_steady {
+            return false;
+        }
         let is_paid_for = last.epoch * epoch > PAID_FOR * work;
         let hope = if is_certain { HOPE } else { LAST_HOPE };
         let is_hopeless =

@@ -60,6 +60,8 @@ impl Default for Subgradient {
 const EVALUATION_COST: f64 = 2.0;
 
 impl Solver for Subgradient {
+    // Once for all that call it: it is long, and compiled for each loss and storage.
+    #[inline(never)]
     fn solve<R: Rows, L: Loss>(
         &self,
         problem: &Problem<'_, R, L>,

@@ -735,7 +735,7 @@ fn classes_in_parallel_give_the_same_bits() {
         sdca.solve(&problem, &budget(1e-5, 5000), None, &mut Unwatched)
     };
     let bits = |threads| {
-        let fits = one_vs_rest::fit_classes(5, threads, None, solve, || ()).expect("valid");
+        let fits = one_vs_rest::fit_classes(5, threads, None, &solve, &mut || ()).expect("valid");
         fits.iter()
             .flat_map(|fit| fit.coef.iter().map(|w| w.to_bits()))
             .collect::<Vec<_>>()
@@ -744,7 +744,8 @@ fn classes_in_parallel_give_the_same_bits() {
     assert_eq!(serial.len(), 5 * D);
     assert_eq!(serial, bits(2));
     assert_eq!(serial, bits(8));
-    let failed = one_vs_rest::fit_classes::<Fit>(5, 2, None, |_, _| Err(Error::OneClass), || ());
+    let failed =
+        one_vs_rest::fit_classes::<Fit>(5, 2, None, &|_, _| Err(Error::OneClass), &mut || ());
     assert_eq!(failed.err(), Some(Error::OneClass));
 }
 
