@@ -37,7 +37,7 @@ ROOM, LEAST_CAP, PROVEN = 2.0, 0.5, 1e-6
 GROWTH = 1.5
 # So many fits in a row without progress end a sweep. The primal objective of a dual
 # method goes up and down with its passes.
-PATIENCE = {"tolerance": 2, "iterations": 10}
+PATIENCE = {"tolerance": 5, "iterations": 10}
 DISTRIBUTIONS = (
     "sdca-rs",
     "numpy",
