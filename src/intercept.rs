@@ -5,6 +5,7 @@
 //! ([`balance`]), then `b` is chosen by minimising `P` over it ([`minimise`]).
 
 use crate::error::Error;
+use crate::loss::Loss;
 use crate::run::Watch;
 
 /// Makes `sum_i c_i a_i = 0` by scaling the values of the heavier sign towards 0.
@@ -88,9 +89,14 @@ struct Touch {
     slope: f64,
 }
 
-/// [`minimise`]'s `reach` for a mean of losses: for one of curvature 1/4 or 1 half of it or less would do,
-/// and for others there is nothing to go by.
-pub(crate) const REACH: f64 = 8.0;
+/// [`minimise`]'s `reach` for a mean of smooth losses: for one of curvature 1/4 or 1 half of it or less would
+/// do.
+const REACH: f64 = 8.0;
+
+/// The same for a loss: 0, as there is nothing to go by, for one with kinks.
+pub(crate) fn reach<L: Loss>(loss: &L) -> f64 {
+    if loss.smoothness() > 0.0 { REACH } else { 0.0 }
+}
 
 /// A slope that expects the minimum no farther away than that is none: rounding leaves as much of a sum of
 /// slopes of about 1. Where the value is below 1e-3, most slopes are less, and so is the limit.
@@ -146,8 +152,8 @@ impl Minimum {
 
 /// A minimiser of the convex function whose value and subgradient `at` returns.
 ///
-/// It is expected within `reach` times the slope at `start`; whether it is only decides about the
-/// number of trials. The search ends as soon as the value is provably within `precision * |value|` of the minimum: the
+/// It is expected within `reach` times the slope at `start`, where that is not 0 for nothing is known;
+/// whether it is only decides about the number of trials. The search ends as soon as the value is provably within `precision * |value|` of the minimum: the
 /// tangents at the ends of the bracket bound it from below. Their intersection is also the next
 /// trial, which is exact at a kink, in turn with the zero of the interpolated slope, which is exact
 /// on a parabola; if two trials together have not halved the bracket, the next one bisects it.
@@ -160,11 +166,8 @@ pub fn minimise(
     let mut touch = |b: f64| {
         let (value, slope) = at(b);
         // What rounding leaves of a sum that is 0 must not decide where on a flat bottom the search ends.
-        let slope = if slope.abs() * reach <= FLAT * (1e3 * value.abs()).min(1.0) {
-            0.0
-        } else {
-            slope
-        };
+        let is_flat = reach > 0.0 && slope.abs() * reach <= FLAT * (1e3 * value.abs()).min(1.0);
+        let slope = if is_flat { 0.0 } else { slope };
         Touch { b, value, slope }
     };
     let first = touch(start);
@@ -233,9 +236,13 @@ fn bracket(
     let mut near = first;
     // Not below what rounding would swallow, and not so far that a loss like `exp` overflows.
     let size = first.b.abs();
-    let mut step = (reach * first.slope.abs())
-        .min(size.max(1.0))
-        .max(1e-12 * size);
+    let mut step = if reach > 0.0 {
+        (reach * first.slope.abs())
+            .min(size.max(1.0))
+            .max(1e-12 * size)
+    } else {
+        (0.01 * size).max(0.1)
+    };
     loop {
         let far = touch(near.b + downhill * step);
         // A slope that underflows to 0 (a minimum at infinity) ends the walk too.
@@ -296,21 +303,25 @@ mod tests {
         ];
         for (at, expected) in cases {
             for start in [-1e3, -1.0, 0.0, 0.5, 20.0] {
-                let found = minimise(start, REACH, 0.0, at).b;
-                assert!(
-                    (at(found).0 - at(expected).0).abs() <= 1e-13 * at(expected).0,
-                    "{start}: {found}"
-                );
+                for reach in [REACH, 0.0] {
+                    let found = minimise(start, reach, 0.0, at).b;
+                    assert!(
+                        (at(found).0 - at(expected).0).abs() <= 1e-13 * at(expected).0,
+                        "{start}: {found}"
+                    );
+                }
             }
         }
-        let flat = minimise(100.0, REACH, 0.0, |b| {
-            (
-                (b.abs() - 2.0).max(0.0),
-                if b.abs() > 2.0 { b.signum() } else { 0.0 },
-            )
-        })
-        .b;
-        assert!(flat.abs() <= 2.0);
+        for reach in [REACH, 0.0] {
+            let flat = minimise(100.0, reach, 0.0, |b| {
+                (
+                    (b.abs() - 2.0).max(0.0),
+                    if b.abs() > 2.0 { b.signum() } else { 0.0 },
+                )
+            })
+            .b;
+            assert!(flat.abs() <= 2.0);
+        }
     }
 
     #[test]

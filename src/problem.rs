@@ -19,7 +19,7 @@
 use std::ops::Range;
 
 use crate::error::Error;
-use crate::intercept::{self, Minimum, REACH};
+use crate::intercept::{self, Minimum};
 use crate::loss::{Loss, Target, sums};
 use crate::rows::Rows;
 use crate::run::{BLOCK, Certificate, Watch, parameter};
@@ -559,7 +559,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         precision: f64,
         watch: &mut Watch<'_>,
     ) -> Result<Minimum, Error> {
-        intercept::try_minimise(start, REACH, precision, |b| {
+        intercept::try_minimise(start, intercept::reach(&self.loss), precision, |b| {
             let blocks = self.by_blocks(watch, |block| {
                 let (y, c) = self.labels(block.clone());
                 sums::values_and_slopes(self.loss, &predictions[block], b, y, c)

@@ -19,7 +19,7 @@
 //! feasible, and `X` counts as centred in `lambda_max`.
 
 use crate::error::Error;
-use crate::intercept::{self, REACH};
+use crate::intercept;
 use crate::loss::Loss;
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
@@ -178,7 +178,7 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
                 (-c * value, -c * t)
             };
             let start = self.intercept;
-            let reach = REACH / problem.total_weight();
+            let reach = intercept::reach(&problem.loss()) / problem.total_weight();
             let n = moving.len();
             let minimum = intercept::minimise_sum(n, start, reach, 1e-15, watch, term)?;
             self.intercept = minimum.b;

@@ -14,7 +14,7 @@
 //! not be that of the model.)
 
 use crate::error::Error;
-use crate::intercept::{self, Minimum, REACH};
+use crate::intercept::{self, Minimum};
 use crate::loss::Loss;
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
@@ -187,7 +187,7 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
             (c * loss.value(p, y), c * loss.slope(p, y))
         };
         let n = moving.len();
-        let reach = REACH / problem.total_weight();
+        let reach = intercept::reach(&loss) / problem.total_weight();
         let minimum = if problem.fit_intercept() {
             intercept::minimise_sum(n, self.intercept, reach, 1e-13, watch, term)?
         } else {

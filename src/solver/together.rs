@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use crate::error::Error;
-use crate::intercept::{self, REACH};
+use crate::intercept;
 use crate::kernel::prefetch;
 use crate::loss::Loss;
 use crate::order::Order;
@@ -226,7 +226,7 @@ fn intercept_at_zero<R: Rows, L: Loss>(
     let loss = problem.loss();
     let own = problem.counting().filter(|&i| classes[i] == class);
     let share = own.map(|i| problem.weight(i)).sum::<f64>() / problem.total_weight();
-    let minimum = intercept::minimise(0.0, REACH, 0.0, |b| {
+    let minimum = intercept::minimise(0.0, intercept::reach(&loss), 0.0, |b| {
         let mean = |of: fn(&L, f64, f64) -> f64| {
             share * of(&loss, b, 1.0) + (1.0 - share) * of(&loss, b, -1.0)
         };
