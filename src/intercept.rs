@@ -98,6 +98,16 @@ pub(crate) fn reach<L: Loss>(loss: &L) -> f64 {
     if loss.smoothness() > 0.0 { REACH } else { 0.0 }
 }
 
+/// Where to go on from a minimiser `b`: beside it for a loss with kinks, as `b` then is at one, where rounding
+/// would decide about the slope of a row, and with that about a step.
+pub(crate) fn beside<L: Loss>(loss: &L, b: f64) -> f64 {
+    if loss.smoothness() > 0.0 {
+        b
+    } else {
+        b + 1e-9 * b.abs().max(1.0)
+    }
+}
+
 /// A slope that expects the minimum no farther away than that is none: rounding leaves as much of a sum of
 /// slopes of about 1. Where the value is below 1e-3, most slopes are less, and so is the limit.
 const FLAT: f64 = 1e-14;

@@ -28,6 +28,7 @@
 //! is returned has the best `b` for its `w`.
 
 use crate::error::Error;
+use crate::intercept;
 use crate::loss::{Loss, Target};
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem, rows_per_block};
@@ -520,8 +521,9 @@ impl State {
         self.primal_at_zero = mean_weight * zero.certificate.primal;
         // The best constant often puts a whole class on the kink of the hinge, where rounding would
         // decide about the first step.
-        if L::TARGET != Target::Label || problem.loss().smoothness() > 0.0 {
-            self.intercept = zero.intercept;
+        let is_safe = L::TARGET != Target::Label || problem.loss().smoothness() > 0.0;
+        if problem.fit_intercept() && is_safe {
+            self.intercept = intercept::beside(&problem.loss(), zero.intercept);
         }
         Ok(())
     }
