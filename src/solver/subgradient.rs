@@ -189,8 +189,12 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
         let n = moving.len();
         let reach = intercept::reach(&loss) / problem.total_weight();
         let minimum = if problem.fit_intercept() {
-            let start = intercept::beside(&loss, self.intercept);
-            intercept::minimise_sum(n, start, reach, 1e-13, watch, term)?
+            let found = intercept::minimise_sum(n, self.intercept, reach, 1e-13, watch, term)?;
+            if loss.smoothness() > 0.0 {
+                found
+            } else {
+                intercept::with_close_sides(found, n, watch, term)?
+            }
         } else {
             Minimum::at(0.0, intercept::sum(n, watch, |k| term(k, 0.0))?.0)
         };
