@@ -63,15 +63,15 @@ pub(crate) fn minimise_sum(
     try_minimise(start, reach, precision, |b| sum(n, watch, |i| term(i, b)))
 }
 
-/// The same minimum of a sum with kinks, with sides just beside it: those of the search may lie at a kink, where
+/// The same minimum of a sum with kinks, with sides that lie `apart` from it: those of the search may lie at a kink, where
 /// rounding decides about the slope, or far away.
 pub(crate) fn with_close_sides(
     minimum: Minimum,
+    apart: f64,
     n: usize,
     watch: &mut Watch<'_>,
     term: impl Fn(usize, f64) -> (f64, f64) + Sync,
 ) -> Result<Minimum, Error> {
-    let apart = BESIDE * minimum.b.abs().max(1.0);
     let sides = (minimum.b - apart, minimum.b + apart);
     let (_, down) = sum(n, watch, |i| term(i, sides.0))?;
     let (_, up) = sum(n, watch, |i| term(i, sides.1))?;
@@ -125,13 +125,13 @@ pub(crate) fn reach<L: Loss>(loss: &L) -> f64 {
 /// How far beside a kink rounding no longer decides about slopes, for a `b` of about 1.
 const BESIDE: f64 = 1e-9;
 
-/// Where to go on from a minimiser `b`: beside it for a loss with kinks, as `b` then is at one, where rounding
-/// would decide about the slope of a row, and with that about a step.
-pub(crate) fn beside<L: Loss>(loss: &L, b: f64) -> f64 {
+/// How far from a minimiser `b` slopes are to be taken: beside it for a loss with kinks, as `b` then is at one,
+/// where rounding would decide about the slope of a row, and with that about a step or a dual point.
+pub(crate) fn apart<L: Loss>(loss: &L, b: f64) -> f64 {
     if loss.smoothness() > 0.0 {
-        b
+        0.0
     } else {
-        b + BESIDE * b.abs().max(1.0)
+        BESIDE * b.abs().max(1.0)
     }
 }
 

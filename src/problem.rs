@@ -444,11 +444,19 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         self.try_slopes(point, watch)
     }
 
-    /// Replaces the dual point by `a_i = -phi'(x_i.w + b)` if that is the better one.
+    /// Replaces the dual point by `a_i = -phi'(x_i.w + b)`, the mean of both sides at a kink, if that is the
+    /// better one.
     fn try_slopes(&self, point: &mut Point, watch: &mut Watch<'_>) -> Result<(), Error> {
+        let b = point.intercept;
+        let apart = if self.fit_intercept {
+            intercept::apart(&self.loss, b)
+        } else {
+            0.0
+        };
         let slope = |(i, p): (usize, &f64)| {
             if self.weight(i) > 0.0 {
-                -self.loss.slope(p + point.intercept, self.targets[i])
+                let at = |b: f64| self.loss.slope(p + b, self.targets[i]);
+                -0.5 * (at(b - apart) + at(b + apart))
             } else {
                 0.0
             }

@@ -523,7 +523,7 @@ impl State {
         // decide about the first step.
         let is_safe = L::TARGET != Target::Label || problem.loss().smoothness() > 0.0;
         if problem.fit_intercept() && is_safe {
-            self.intercept = intercept::beside(&problem.loss(), zero.intercept);
+            self.intercept = zero.intercept + intercept::apart(&problem.loss(), zero.intercept);
         }
         Ok(())
     }

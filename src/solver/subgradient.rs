@@ -190,10 +190,11 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
         let reach = intercept::reach(&loss) / problem.total_weight();
         let minimum = if problem.fit_intercept() {
             let found = intercept::minimise_sum(n, self.intercept, reach, 1e-13, watch, term)?;
-            if loss.smoothness() > 0.0 {
+            let apart = intercept::apart(&loss, found.b);
+            if apart == 0.0 {
                 found
             } else {
-                intercept::with_close_sides(found, n, watch, term)?
+                intercept::with_close_sides(found, apart, n, watch, term)?
             }
         } else {
             Minimum::at(0.0, intercept::sum(n, watch, |k| term(k, 0.0))?.0)
