@@ -63,8 +63,8 @@ pub(crate) fn minimise_sum(
     try_minimise(start, reach, precision, |b| sum(n, watch, |i| term(i, b)))
 }
 
-/// The same minimum of a sum with kinks, with sides that lie `apart` from it: those of the search may lie at a kink, where
-/// rounding decides about the slope, or far away.
+/// The same minimum of a sum with kinks, with sides that lie `apart` from it: those of the search may lie at a
+/// kink, where rounding decides about the slope, or far away.
 pub(crate) fn with_close_sides(
     minimum: Minimum,
     apart: f64,
@@ -190,8 +190,8 @@ impl Minimum {
 /// A minimiser of the convex function whose value and subgradient `at` returns.
 ///
 /// It is expected within `reach` times the slope at `start`, where that is not 0 for nothing is known;
-/// whether it is only decides about the number of trials. The search ends as soon as the value is provably within `precision * |value|` of the minimum: the
-/// tangents at the ends of the bracket bound it from below. Their intersection is also the next
+/// whether it is only decides about the number of trials. The search ends as soon as the value is provably
+/// within `precision * |value|` of the minimum: the tangents at the ends of the bracket bound it from below. Their intersection is also the next
 /// trial, which is exact at a kink, in turn with the zero of the interpolated slope, which is exact
 /// on a parabola; if two trials together have not halved the bracket, the next one bisects it.
 pub fn minimise(

@@ -494,9 +494,9 @@ const MANY_EPOCHS: f64 = 10.0;
 const PAID_FOR: f64 = 1.0 / 3.0;
 
 /// Epochs that a run is likely to take at least, where the loss is smooth: those to the first look, and so
-/// many times the mean `q` in units of the smoothness, but no more than that. On a9a and ijcnn1 from `C = 1` on, on california and
-/// skin always, Newton's method from 0 takes less; with more columns, as in digits and arrhythmia, a first
-/// look at the rate of the gap is cheap beside what it may save.
+/// many times the mean `q` in units of the smoothness, but no more than that. On a9a and ijcnn1 from `C = 1`
+/// on, on california and skin always, Newton's method from 0 takes less; with more columns, as in digits and
+/// arrhythmia, a first look at the rate of the gap is cheap beside what it may save.
 const EPOCHS_PER_Q: f64 = 4.0;
 const LIKELY_EPOCHS: f64 = 10.0;
 
