@@ -254,19 +254,20 @@ impl Course<'_> {
 /// The epoch of the first evaluation after the one at the start.
 pub(crate) const FIRST_EVALUATION: f64 = 2.0;
 
+/// A gap is taken to be within the tolerance after so many times the epochs that its rate promises.
+const CAUTION: f64 = 1.25;
+
 /// The next whole epoch at which to evaluate, if an evaluation costs `cost` epochs: where the gap is
 /// expected to reach the tolerance if it goes on falling at its latest rate. But not at once: with `s`
 /// epochs from one to the next, a run of `e` epochs takes `cost e / s` of them for evaluations, and goes on for
-/// about `s / 2` in vain, which is least together for `s = sqrt(2 cost e)`. Nor after more than twice the
-/// epochs so far (four times up to the eighth): rates change. It depends on the history alone, never on
-/// the clock, so that runs are reproducible.
+/// about `s / 2` in vain, which is least together for `s = sqrt(2 cost e)`. Sooner only as a bet that saves more
+/// than it costs, with some [`CAUTION`], and not before there is a rate but that of the first epochs, where the
+/// gap falls fastest. Nor after more than twice the epochs so far (four times up to the eighth): rates
+/// change. It depends on the history alone, never on the clock, so that runs are reproducible.
 fn next_epoch_to_evaluate(history: &[Record], tol: f64, cost: f64) -> f64 {
-    let Some((now, earlier)) = history.split_last() else {
+    let [.., before, now] = history else {
         return FIRST_EVALUATION;
     };
-    if earlier.is_empty() {
-        return FIRST_EVALUATION;
-    }
     let done = now.epoch.floor();
     let spacing = (2.0 * cost * done).sqrt().round().max(1.0);
     let earliest = done + spacing;
@@ -275,18 +276,27 @@ fn next_epoch_to_evaluate(history: &[Record], tol: f64, cost: f64) -> f64 {
         // All epochs are asked for.
         _ if tol == 0.0 => latest,
         Some(to_come) if to_come.is_finite() => {
-            (now.epoch + to_come.ceil()).clamp(earliest, latest)
+            let surely = now.epoch + (CAUTION * to_come).ceil();
+            if before.epoch > 0.0 && surely + cost < earliest {
+                surely
+            } else {
+                (now.epoch + to_come.ceil()).clamp(earliest, latest)
+            }
         }
         _ => earliest,
     }
 }
 
 /// How many more epochs it takes until the gap reaches the tolerance if it goes on falling at its
-/// latest rate: infinitely many if it does not fall. Nothing is known before the second evaluation.
+/// latest rate, which is that of at least the last `sqrt(e)` of `e` epochs, but not from the start, where
+/// it falls fastest: infinitely many if it does not fall. Nothing is known before the second evaluation.
 pub(crate) fn epochs_to_come(history: &[Record], tol: f64) -> Option<f64> {
-    let [.., before, now] = history else {
-        return None;
-    };
+    let (now, earlier) = history.split_last()?;
+    let until = now.epoch - now.epoch.sqrt();
+    let is_before = |record: &&Record| record.epoch > 0.0 && record.epoch <= until;
+    let before = earlier.iter().rfind(is_before);
+    let after_start = earlier.iter().find(|record| record.epoch > 0.0);
+    let before = before.or(after_start).or(earlier.first())?;
     let (gap, target) = (now.certificate.gap, tol * now.certificate.primal);
     let rate = (gap / before.certificate.gap).ln() / (now.epoch - before.epoch);
     let epochs = (target / gap).ln() / rate;
