@@ -14,6 +14,7 @@
 //! meanwhile; who breaks the promise gets wrong numbers.
 
 mod dense;
+pub(crate) mod gram;
 pub(crate) mod lanes;
 
 use std::marker::PhantomData;

@@ -547,14 +547,11 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     /// Whether `P` and the gap are 0 up to what the rounding of predictions does to `P`, so that no
     /// tolerance relative to `P` can be met: the model fits perfectly.
     pub fn is_perfect(&self, point: &Point) -> bool {
-        let rounding = |i: usize| {
-            let (p, y) = (point.predictions[i] + point.intercept, self.targets[i]);
-            weigh(
-                self.weight(i),
-                self.loss.slope(p, y).abs() * (p.abs() + y.abs()),
-            )
-        };
-        let sum: f64 = (0..self.rows.n_rows()).map(rounding).sum();
+        let sums = self.blocks().map(|block| {
+            let (y, c) = self.labels(block.clone());
+            sums::rounding(self.loss, &point.predictions[block], point.intercept, y, c)
+        });
+        let sum: f64 = sums.sum();
         let floor = 64.0 * f64::EPSILON * sum / self.total_weight;
         floor.is_finite() && point.certificate.primal <= floor && point.certificate.gap <= floor
     }

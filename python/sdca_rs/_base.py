@@ -254,7 +254,12 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             self.classes_ = labels.classes
             self.coef_ = np.stack([fit.coef for fit in fits])
             self.intercept_ = np.array([fit.intercept for fit in fits])
-            self.dual_coef_ = np.stack([fit.dual for fit in fits])
+            # Of a single problem it is not copied: there are as many values as rows.
+            self.dual_coef_ = (
+                fits[0].dual[np.newaxis]
+                if len(fits) == 1
+                else np.stack([fit.dual for fit in fits])
+            )
         self._steps = [fit.steps for fit in fits]
         self.n_iter_ = int(np.ceil(max(fit.epochs for fit in fits)))
         if len(fits) == 1:

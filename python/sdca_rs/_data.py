@@ -236,6 +236,12 @@ class Labels:
         self, y: NDArray[Any], weights: Floats | None, classes: Any = None
     ) -> None:
         """Find the classes of ``y``, or look for its labels among ``classes``."""
+        two = _two_numbers(y) if weights is None and classes is None else None
+        if two is not None:
+            self.classes, is_second = two
+            self.targets = np.where(is_second, 1.0, -1.0)
+            self.numbers = is_second.view(np.int8)
+            return
         with _naming("y", "class labels, or numbers, one for each row of X"):
             check_classification_targets(y)
         present = y if weights is None else y[weights > 0]
@@ -289,6 +295,21 @@ class Labels:
             )
         of_rows: Floats = factors[self.numbers]
         return of_rows if weights is None else of_rows * weights
+
+
+def _two_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+    """Return the two classes of ``y``, if it holds just two whole numbers, and where the
+    second is: what scikit-learn's functions find, too, but several times as fast.
+    """
+    if y.dtype.kind not in "biuf" or not y.size:
+        return None
+    low, high = y.min(), y.max()
+    if low == high or low != np.floor(low) or high != np.floor(high):
+        return None
+    is_high = y == high
+    if not (is_high | (y == low)).all():
+        return None
+    return np.array([low, high], dtype=y.dtype), is_high
 
 
 def _class_factor(factor: Any, label: Any) -> float:

@@ -50,6 +50,17 @@ pub(crate) fn conjugates<L: Loss>(loss: L, a: &[f64], y: &[f64], c: Option<&[f64
     conjugates
 }
 
+/// `sum_i c_i |phi'(p_i + b; y_i)| (|p_i + b| + |y_i|)`: what rounding of the predictions does to the losses, in
+/// units of rounding.
+#[inline(never)]
+pub(crate) fn rounding<L: Loss>(loss: L, p: &[f64], b: f64, y: &[f64], c: Option<&[f64]>) -> f64 {
+    let [sizes] = sum(p, y, c, |p, y| {
+        let p = p + b;
+        [loss.slope(p, y).abs() * (p.abs() + y.abs())]
+    });
+    sizes
+}
+
 /// `sum_i c_i a_i d_i`.
 #[inline(never)]
 pub(crate) fn products(a: &[f64], d: &[f64], c: Option<&[f64]>) -> f64 {
@@ -130,6 +141,9 @@ mod tests {
                     "{}",
                     L::NAME
                 );
+                let size = |p: f64, y: f64| loss.slope(p, y).abs() * (p.abs() + y.abs());
+                let sizes = naive(&|i| size(p[i] + 0.3, y[i]));
+                assert!(close(rounding(loss, &p, 0.3, &y, c), sizes), "{}", L::NAME);
                 let conjugate = naive(&|i| loss.conjugate(a[i], y[i]));
                 assert!(close(conjugates(loss, &a, &y, c), conjugate), "{}", L::NAME);
                 let product = naive(&|i| a[i] * d[i]);

@@ -9,6 +9,7 @@ use crate::loss::Loss;
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
 use crate::run::{Certificate, Watch};
+use crate::solver::columns::Columns;
 use crate::solver::course;
 use crate::solver::hessian::{self, Way};
 use crate::solver::newton::Newton;
@@ -38,30 +39,34 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
     /// Work of the whole finish from the dual point `a(i)` on, in about nanoseconds, and whether that is
     /// as good as certain. It is not where rows lie flat and conjugate gradients are the way: which rows
     /// those are has to be found out in many steps, each of them slow.
-    pub(crate) fn work(problem: &Problem<'_, R, L>, a: impl Fn(usize) -> f64) -> (f64, bool) {
+    pub(crate) fn work(
+        problem: &Problem<'_, R, L>,
+        columns: &Columns,
+        a: impl Fn(usize) -> f64,
+    ) -> (f64, bool) {
         let loss = problem.loss();
         let (mut free, mut all) = (0, 0);
         for i in problem.counting() {
             free += usize::from(loss.curvature(a(i), problem.target(i)) > 0.0);
             all += 1;
         }
-        let (work, way) = Self::work_for(problem, free);
+        let (work, way) = Self::work_for(problem, columns, free);
         (work, way != Way::ConjugateGradients || free == all)
     }
 
     /// Work of the whole finish if there are `free` rows in its systems, in about nanoseconds, and how these
     /// are solved.
-    fn work_for(problem: &Problem<'_, R, L>, free: usize) -> (f64, Way) {
+    fn work_for(problem: &Problem<'_, R, L>, columns: &Columns, free: usize) -> (f64, Way) {
         let is_smooth = problem.loss().smoothness() > 0.0;
         let iterations = if is_smooth { 5.0 } else { 30.0 };
-        let (way, system) = hessian::cheapest(problem.rows(), free);
+        let (way, system) = hessian::cheapest(problem.rows(), columns, free);
         let work = iterations * (course::work(problem, 10.0) + system);
         (work, way)
     }
 
     /// The same as for [`Self::work`], where nothing is known yet of which rows are going to lie flat.
-    pub(crate) fn work_from_zero(problem: &Problem<'_, R, L>) -> f64 {
-        Self::work_for(problem, problem.rows().n_rows()).0
+    pub(crate) fn work_from_zero(problem: &Problem<'_, R, L>, columns: &Columns) -> f64 {
+        Self::work_for(problem, columns, problem.rows().n_rows()).0
     }
 
     /// Takes over a run that has come to `point`, whose model `is_of_dual` or not.

@@ -26,10 +26,15 @@ use crate::loss::Loss;
 use crate::problem::Problem;
 use crate::rows::Rows;
 use crate::run::Watch;
+use crate::solver::columns::{Columns, Gram};
 use crate::solver::system::System;
 
 /// Most unknowns for which a system is set up: a matrix of 72 MB.
 const MAX_UNKNOWNS: usize = 3000;
+
+/// Rows whose weight has changed by less than this part count with the one that they had: the direction is
+/// then wrong by about as much, but costs only the rows that have changed.
+const CHANGE: f64 = 0.1;
 
 /// So many rows in comparison to columns may be solved for: products of rows have fewer digits to tell
 /// columns of very different sizes apart, where sums over columns can be scaled.
@@ -38,6 +43,15 @@ const FEW_ROWS: f64 = 1.0 / 3.0;
 /// Steps of conjugate gradients for one direction: expected, and at most.
 const EXPECTED_STEPS: f64 = 50.0;
 const MAX_STEPS: usize = 300;
+
+/// What is to be known of the columns if systems may be set up for them.
+pub(crate) fn columns<R: Rows>(rows: &R) -> Columns {
+    if rows.n_cols() <= MAX_UNKNOWNS {
+        Columns::new(rows)
+    } else {
+        Columns::default()
+    }
+}
 
 /// How a system is solved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,20 +62,23 @@ pub(crate) enum Way {
 }
 
 /// The cheapest way for a Hessian with `count` rows, and its work in about nanoseconds.
-pub(crate) fn cheapest<R: Rows>(rows: &R, count: usize) -> (Way, f64) {
-    let (n, columns) = (count as f64, rows.n_cols() as f64);
+pub(crate) fn cheapest<R: Rows>(rows: &R, columns: &Columns, count: usize) -> (Way, f64) {
+    let (n, n_cols) = (count as f64, rows.n_cols() as f64);
     let per_row = rows.n_stored() as f64 / rows.n_rows() as f64;
     let cholesky = |unknowns: f64| 0.017 * unknowns.powi(3);
     let mut best = (
         Way::ConjugateGradients,
-        EXPECTED_STEPS * (1.5 * R::ENTRY_WORK * n * per_row + 15.0 * n + 10.0 * columns),
+        EXPECTED_STEPS * (1.5 * R::ENTRY_WORK * n * per_row + 15.0 * n + 10.0 * n_cols),
     );
     if rows.n_cols() <= MAX_UNKNOWNS {
         // Certain where conjugate gradients are not.
-        best = (Way::Columns, n * outer_work(rows).0 + cholesky(columns));
+        best = (
+            Way::Columns,
+            n * outer_work(rows, columns).0 + cholesky(n_cols),
+        );
     }
-    if count <= MAX_UNKNOWNS && count as f64 <= FEW_ROWS * columns {
-        let products = 0.15 * R::ENTRY_WORK * n * n * per_row + 2.0 * n * columns;
+    if count <= MAX_UNKNOWNS && count as f64 <= FEW_ROWS * n_cols {
+        let products = 0.15 * R::ENTRY_WORK * n * n * per_row + 2.0 * n * n_cols;
         let work = products + cholesky(n);
         if work < best.1 {
             best = (Way::Rows, work);
@@ -71,24 +88,20 @@ pub(crate) fn cheapest<R: Rows>(rows: &R, count: usize) -> (Way, f64) {
 }
 
 /// Work of adding one row to the matrix of the columns, in about nanoseconds, and whether that is best
-/// done entry by entry.
-fn outer_work<R: Rows>(rows: &R) -> (f64, bool) {
-    let (by_entries, as_dense) = outer_works(rows);
-    (by_entries.min(as_dense), by_entries < as_dense)
+/// left to `columns`: or else it is added as a dense row.
+fn outer_work<R: Rows>(rows: &R, columns: &Columns) -> (f64, bool) {
+    let (by_columns, as_dense) = (columns.work(), dense_work(rows));
+    (by_columns.min(as_dense), by_columns < as_dense)
 }
 
-/// The same for either way: entry by entry, or as a dense row.
-fn outer_works<R: Rows>(rows: &R) -> (f64, f64) {
-    let per_row = rows.n_stored() as f64 / rows.n_rows() as f64;
+fn dense_work<R: Rows>(rows: &R) -> f64 {
     let columns = rows.n_cols() as f64;
-    let as_dense = 12.0 + 1.2 * columns + 0.021 * columns * columns;
-    (10.0 + 0.43 * per_row * per_row, as_dense)
+    12.0 + 1.2 * columns + 0.021 * columns * columns
 }
 
-/// Whether a system whose rows are added as dense ones costs at most ten times as much as the other way.
-fn is_affordable_again<R: Rows>(rows: &R) -> bool {
-    let (by_entries, as_dense) = outer_works(rows);
-    as_dense <= 10.0 * by_entries
+/// Whether a system whose rows are added as dense ones costs not much more than the other way.
+fn is_affordable_again<R: Rows>(rows: &R, columns: &Columns) -> bool {
+    dense_work(rows) <= 30.0 * columns.work()
 }
 
 /// The rows as they are in `H`: centred, with a last entry of 1 if there is an intercept.
@@ -96,14 +109,10 @@ pub(crate) struct Design<'p, 'a, R, L> {
     pub(crate) problem: &'p Problem<'a, R, L>,
     /// The mean row; empty without an intercept.
     pub(crate) mu: Vec<f64>,
+    pub(crate) columns: &'p Columns,
 }
 
 impl<R: Rows, L: Loss> Design<'_, '_, R, L> {
-    /// Number of unknowns.
-    pub(crate) fn size(&self) -> usize {
-        self.problem.rows().n_cols() + usize::from(self.problem.fit_intercept())
-    }
-
     /// What to add to `x.v` for the product of the centred row with `v`.
     pub(crate) fn shift(&self, v: &[f64]) -> f64 {
         let (coef, rest) = v.split_at(self.problem.rows().n_cols());
@@ -151,6 +160,13 @@ impl<R: Rows, L: Loss> Design<'_, '_, R, L> {
     }
 }
 
+/// What is used again from one direction to the next.
+#[derive(Default)]
+pub(crate) struct Memory {
+    system: System,
+    gram: Gram,
+}
+
 /// `H`, given by the weights `r` of its rows.
 pub(crate) struct Hessian<'h, 'p, 'a, R, L> {
     pub(crate) design: &'h Design<'p, 'a, R, L>,
@@ -158,13 +174,13 @@ pub(crate) struct Hessian<'h, 'p, 'a, R, L> {
 }
 
 impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
-    /// The solution of `H d = -gradient`. Conjugate gradients leave a residual of about `precision`
-    /// times the gradient. The memory of `system` is used again.
+    /// The solution of `H d = -gradient`, with a residual of about `precision` times the gradient. The
+    /// `memory` is used again.
     pub(crate) fn direction(
         &self,
         gradient: &[f64],
         precision: f64,
-        system: &mut System,
+        memory: &mut Memory,
         watch: &mut Watch<'_>,
     ) -> Result<Vec<f64>, Error> {
         let count = self.weights.iter().filter(|&&r| r > 0.0).count();
@@ -174,9 +190,9 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             let coef = coef.iter().map(|g| -g / self.design.problem.lambda());
             return Ok(coef.chain(rest.iter().map(|g| -g)).collect());
         }
-        match cheapest(self.design.problem.rows(), count).0 {
-            Way::Columns => self.by_columns(gradient, precision, system, watch),
-            Way::Rows => self.by_rows(gradient, system, watch),
+        match cheapest(self.design.problem.rows(), self.design.columns, count).0 {
+            Way::Columns => self.by_columns(gradient, precision, memory, watch),
+            Way::Rows => self.by_rows(gradient, &mut memory.system, watch),
             Way::ConjugateGradients => self.by_conjugate_gradients(gradient, precision, watch),
         }
     }
@@ -185,14 +201,17 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         &self,
         gradient: &[f64],
         precision: f64,
-        system: &mut System,
+        memory: &mut Memory,
         watch: &mut Watch<'_>,
     ) -> Result<Vec<f64>, Error> {
         let Design { problem, .. } = self.design;
+        let Memory { system, gram } = memory;
         let rows = problem.rows();
         system.clear(gradient.len());
-        if outer_work(rows).1 {
-            self.add_by_entries(system, watch)?;
+        let Design { columns, mu, .. } = self.design;
+        if outer_work(rows, columns).1 {
+            let weights = (self.weights, CHANGE);
+            gram.update(columns, (problem, mu), weights, system, watch)?;
         } else {
             self.add_rows(system, |_| {}, watch)?;
             system.flush(watch);
@@ -201,7 +220,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         system.factor();
         let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
         let room = precision * precision * dot(gradient, gradient);
-        if is_affordable_again(rows) && system.remainder(&direction) > room {
+        if is_affordable_again(rows, columns) && system.remainder(&direction) > room {
             self.solve_again(&mut direction, system, watch)?;
         } else {
             system.solve(&mut direction);
@@ -247,7 +266,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         change: impl Fn(&mut [f64]),
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
-        let Design { problem, mu } = self.design;
+        let Design { problem, mu, .. } = self.design;
         for block in problem.blocks() {
             for i in block {
                 let r = self.weights[i];
@@ -269,66 +288,13 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         Ok(())
     }
 
-    /// Adds the rows to the system entry by entry.
-    fn add_by_entries(&self, system: &mut System, watch: &mut Watch<'_>) -> Result<(), Error> {
-        let Design { problem, mu } = self.design;
-        let rows = problem.rows();
-        let n_blocks = rows.n_rows().div_ceil(problem.block_size());
-        let work = rows.n_stored() as f64 * rows.n_stored() as f64 / rows.n_rows() as f64;
-        let room = work / (system.n_cells() as f64 * ENTRIES_PER_CELL);
-        let n_parts = (room as usize).clamp(1, MAX_PARTS).min(n_blocks);
-        // Each part has sums of its own, of every `n_parts`th block.
-        let part = || {
-            (
-                System::new(self.design.size()),
-                vec![0.0; rows.n_cols()],
-                0.0,
-            )
-        };
-        let mut parts: Vec<_> = (0..n_parts).map(|_| part()).collect();
-        for from in (0..n_blocks).step_by(n_parts) {
-            watch.share(&mut parts, 1, |number, part| {
-                let Some(block) = problem.blocks().nth(from + number) else {
-                    return;
-                };
-                let (system, sum, total) = &mut part[0];
-                let mut entries = Vec::new();
-                for i in block {
-                    let r = self.weights[i];
-                    if r > 0.0 {
-                        entries.clear();
-                        rows.visit(i, |j, x| entries.push((j, x)));
-                        system.add_outer(&entries, r);
-                        for &(j, x) in &entries {
-                            sum[j] += r * x;
-                        }
-                        *total += r;
-                    }
-                }
-            });
-            watch.beat()?;
-        }
-        let (mut sum, mut total) = (vec![0.0; rows.n_cols()], 0.0);
-        for (part, part_sum, part_total) in &parts {
-            system.add(part);
-            for (sum, part) in sum.iter_mut().zip(part_sum) {
-                *sum += part;
-            }
-            total += part_total;
-        }
-        if problem.fit_intercept() {
-            system.centre(mu, &sum, total);
-        }
-        Ok(())
-    }
-
     fn by_rows(
         &self,
         gradient: &[f64],
         system: &mut System,
         watch: &mut Watch<'_>,
     ) -> Result<Vec<f64>, Error> {
-        let Design { problem, mu } = self.design;
+        let Design { problem, mu, .. } = self.design;
         let (rows, n_cols) = (problem.rows(), problem.rows().n_cols());
         let chosen: Vec<usize> = (0..rows.n_rows())
             .filter(|&i| self.weights[i] > 0.0)
@@ -432,7 +398,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
 
     /// The diagonal of `H`.
     fn diagonal(&self, watch: &mut Watch<'_>) -> Result<Vec<f64>, Error> {
-        let Design { problem, mu } = self.design;
+        let Design { problem, mu, .. } = self.design;
         let n_cols = problem.rows().n_cols();
         let (mut squares, mut sums, mut total) = (vec![0.0; n_cols], vec![0.0; mu.len()], 0.0);
         for block in problem.blocks() {
@@ -467,11 +433,6 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
-
-/// Matrices that are filled side by side, at most, and the products of entries that each must be
-/// worth for every cell of it.
-const MAX_PARTS: usize = 8;
-const ENTRIES_PER_CELL: f64 = 8.0;
 
 #[cfg(test)]
 mod tests {
@@ -546,9 +507,11 @@ mod tests {
             } else {
                 Vec::new()
             };
+            let columns = Columns::new(rows);
             let design = Design {
                 problem: &problem,
                 mu,
+                columns: &columns,
             };
             let hessian = Hessian {
                 design: &design,
@@ -617,8 +580,8 @@ mod tests {
     trait Solve {
         /// The direction by one of the ways, or by the cheapest.
         fn solve(&self, way: Option<Way>, gradient: &[f64], watch: &mut Watch<'_>) -> Vector;
-        /// Whether the matrix of the columns is filled entry by entry.
-        fn is_by_entries(&self) -> bool;
+        /// Whether the matrix of the columns is left to [`Columns`].
+        fn is_by_columns(&self) -> bool;
         fn products(&self, v: &[f64], watch: &mut Watch<'_>) -> Vector;
         fn sum(&self, share: &[f64], watch: &mut Watch<'_>) -> Vector;
         fn size(&self) -> usize;
@@ -629,19 +592,18 @@ mod tests {
 
     impl<R: Rows, L: Loss> Solve for Hessian<'_, '_, '_, R, L> {
         fn solve(&self, way: Option<Way>, gradient: &[f64], watch: &mut Watch<'_>) -> Vector {
-            // Its memory is used again.
-            let mut system = System::new(3);
+            let mut memory = Memory::default();
             let direction = match way {
-                None => self.direction(gradient, TINY, &mut system, watch),
-                Some(Way::Columns) => self.by_columns(gradient, TINY, &mut system, watch),
-                Some(Way::Rows) => self.by_rows(gradient, &mut system, watch),
+                None => self.direction(gradient, TINY, &mut memory, watch),
+                Some(Way::Columns) => self.by_columns(gradient, TINY, &mut memory, watch),
+                Some(Way::Rows) => self.by_rows(gradient, &mut memory.system, watch),
                 Some(Way::ConjugateGradients) => self.by_conjugate_gradients(gradient, TINY, watch),
             };
             direction.expect("not interrupted")
         }
 
-        fn is_by_entries(&self) -> bool {
-            outer_work(self.design.problem.rows()).1
+        fn is_by_columns(&self) -> bool {
+            outer_work(self.design.problem.rows(), self.design.columns).1
         }
 
         fn products(&self, v: &[f64], watch: &mut Watch<'_>) -> Vector {
@@ -660,7 +622,8 @@ mod tests {
         }
 
         fn size(&self) -> usize {
-            self.design.size()
+            let problem = self.design.problem;
+            problem.rows().n_cols() + usize::from(problem.fit_intercept())
         }
     }
 
@@ -903,8 +866,9 @@ mod tests {
         };
         let mut rows = vec![vec![0.0; d]; n];
         for row in &mut rows {
-            for _ in 0..3 {
-                row[(9.0 * uniform()) as usize] = uniform() - 0.3;
+            // Columns of which two are dense, as compressed rows, and the others are not.
+            for j in [1, 5, (9.0 * uniform()) as usize] {
+                row[j] = uniform() - 0.3;
             }
         }
         let weights = (0..n)
@@ -923,7 +887,7 @@ mod tests {
                 let found = std::cell::RefCell::new(Vec::new());
                 for threads in [1, 2, 3] {
                     case.with(kind, threads, |hessian, watch| {
-                        assert_eq!(hessian.is_by_entries(), kind.sparse);
+                        assert!(hessian.is_by_columns());
                         let d = hessian.solve(Some(way), gradient, watch);
                         found.borrow_mut().push(d);
                     });
@@ -966,8 +930,12 @@ mod tests {
         fn sq_norm(&self, _i: usize) -> f64 {
             unreachable!()
         }
-        fn visit(&self, _i: usize, _f: impl FnMut(usize, f64)) {
-            unreachable!()
+        /// Entries at even distances, in other columns in each row.
+        fn visit(&self, i: usize, mut f: impl FnMut(usize, f64)) {
+            let per_row = self.stored / self.rows;
+            for k in 0..per_row {
+                f((i + k * self.columns / per_row) % self.columns, 1.0);
+            }
         }
         fn prefetch(&self, _i: usize) {
             unreachable!()
@@ -982,7 +950,7 @@ mod tests {
                 columns,
                 stored: rows * per_row,
             };
-            let (way, work) = cheapest(&shape, count);
+            let (way, work) = cheapest(&shape, &super::columns(&shape), count);
             assert!(work.is_finite() && work >= 0.0);
             way
         };

@@ -3,6 +3,7 @@
 
 mod asdca;
 mod batch;
+mod columns;
 mod course;
 mod dual_gradient;
 mod finish;

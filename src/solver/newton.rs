@@ -32,8 +32,8 @@ use crate::loss::{Loss, sums};
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
 use crate::run::Watch;
-use crate::solver::hessian::{Design, Hessian, dot};
-use crate::solver::system::System;
+use crate::solver::columns::Columns;
+use crate::solver::hessian::{Design, Hessian, Memory, dot};
 
 /// The proximal weight begins at a tenth of the mean `q`, within these limits, and never becomes less
 /// than this fraction of that.
@@ -69,7 +69,7 @@ pub(crate) struct Newton<'p, 'a, R, L> {
     /// The proximal weight, and the one that it begins at.
     g: f64,
     first_g: f64,
-    system: System,
+    memory: Memory,
     /// What a step along the direction adds to `p`; while a direction is sought, `c_i h_i / W`.
     change: Vec<f64>,
     /// The dual values after a part of that step: a trial of the line search.
@@ -98,7 +98,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
     /// to be reached.
     pub(crate) fn new(
         problem: &'p Problem<'a, R, L>,
-        mu: &[f64],
+        (mu, columns): (&[f64], &'p Columns),
         mean_q: f64,
         point: &Point,
         target: f64,
@@ -115,7 +115,11 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         let is_flat = |i| loss.curvature(point.dual[i], problem.target(i)) == 0.0;
         let may_soften = is_smooth && problem.counting().any(is_flat);
         let mut newton = Self {
-            design: Design { problem, mu: mean },
+            design: Design {
+                problem,
+                mu: mean,
+                columns,
+            },
             p: point
                 .predictions
                 .iter()
@@ -129,7 +133,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             },
             g: 0.0,
             first_g: (0.1 * mean_q).clamp(FIRST_WEIGHT.0, FIRST_WEIGHT.1),
-            system: System::default(),
+            memory: Memory::default(),
             change: vec![0.0; point.dual.len()],
             trial: vec![0.0; point.dual.len()],
             excess: f64::INFINITY,
@@ -257,7 +261,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         };
         // The excess is the square of the gradient, but for a factor.
         let precision = (0.5 * (self.goal / self.excess).sqrt()).clamp(PRECISION.0, PRECISION.1);
-        let direction = hessian.direction(&gradient, precision, &mut self.system, watch)?;
+        let direction = hessian.direction(&gradient, precision, &mut self.memory, watch)?;
         let decrement: f64 = -dot(&gradient, &direction);
         if decrement.is_nan() || decrement.is_infinite() || decrement <= 0.0 {
             // Likewise.

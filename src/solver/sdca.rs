@@ -38,9 +38,11 @@ use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem, rows_per_block};
 use crate::rows::Rows;
 use crate::run::{Budget, Certificate, Fit, Monitor, Phase, Record, StopReason, Watch, parameter};
+use crate::solver::columns::Columns;
 use crate::solver::course::{self, Pace, Process};
 use crate::solver::finish::Finish;
 use crate::solver::frame::{Frame, Sum};
+use crate::solver::hessian;
 use crate::solver::newton::Newton;
 use crate::solver::outer::Outer;
 use crate::solver::output::{Keeper, NoTrace, Output, Sums, Trace, check_average_from};
@@ -155,9 +157,10 @@ impl Solver for Sdca {
         }
         let order = |moving| Order::new(self.sampling, self.seed, moving);
         let mut watch = Watch::new(None, monitor);
+        let columns = hessian::columns(problem.rows());
         let pays = |mean_q| {
             let plain = likely_epochs(&problem.loss(), mean_q) * course::epoch_work(problem);
-            mean_q > SGD_MAX_MEAN_Q && Finish::work_from_zero(problem) >= plain
+            mean_q > SGD_MAX_MEAN_Q && Finish::work_from_zero(problem, &columns) >= plain
         };
         together::run(problem, classes, group, pays, order, &mut watch)
     }
@@ -214,8 +217,15 @@ impl Sdca {
         let order = Order::new(self.sampling, self.seed, moving);
         let accelerate = self.accelerates();
         let mean_q = state.mean_q;
+        let may_finish = accelerate && budget.tol > 0.0;
+        let columns = if may_finish {
+            hessian::columns(rows)
+        } else {
+            Columns::default()
+        };
         let mut run = Run {
             problem,
+            columns: &columns,
             state,
             passes: Passes::new(order, accelerate),
             keeper: Keeper::new(
@@ -229,7 +239,7 @@ impl Sdca {
             sgd,
             seen: 0.0,
             refresh_at: epoch,
-            may_finish: accelerate && budget.tol > 0.0,
+            may_finish,
             // Not where more than the tolerance is asked for: it is slow to the last digits.
             may_begin_outer: accelerate && budget.tol > 0.0 && pace.least == 0,
             least_dual: None,
@@ -453,6 +463,8 @@ impl State {
 /// A run: the state, the order of its steps, and what its output needs.
 struct Run<'p, 'a, R, L> {
     problem: &'p Problem<'a, R, L>,
+    /// What Newton's method has to know of them.
+    columns: &'p Columns,
     state: State,
     passes: Passes,
     keeper: Keeper<Sums>,
@@ -552,7 +564,7 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
     /// Whether Newton's method promises to be cheaper than finding out how fast the gap falls.
     fn should_finish_at_once(&self, history: &[Record]) -> bool {
         let plain = self.likely_epochs * course::epoch_work(self.problem);
-        history.len() == 1 && Finish::work_from_zero(self.problem) < plain
+        history.len() == 1 && Finish::work_from_zero(self.problem, self.columns) < plain
     }
 
     /// Whether Newton's method promises to be cheaper than going on.
@@ -566,7 +578,8 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
         let epoch = course::epoch_work(self.problem);
         // Not the dual point of the evaluation: making it feasible moves values off the ends of their
         // range, where they would count as free.
-        let (work, is_certain) = Finish::work(self.problem, |i| self.state.rows[i].a);
+        let a = |i: usize| self.state.rows[i].a;
+        let (work, is_certain) = Finish::work(self.problem, self.columns, a);
         // Where the loss is smooth the gap falls steadily from the start. Elsewhere it falls slowly at
         // first: there, what lies behind must be as much as a third of what a wrong choice may cost.
         let is_steady = self.problem.loss().smoothness() > 0.0;
@@ -638,7 +651,8 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         } else if self.may_finish
             && (self.should_finish_at_once(history) || self.should_finish(history))
         {
-            let (mu, mean_q) = (&self.state.frame.mu, self.state.mean_q);
+            let (frame, mean_q) = (&self.state.frame, self.state.mean_q);
+            let rows = (frame.mu.as_slice(), self.columns);
             // Where the losses have grown beyond those of no model at all, it is better to begin there.
             let at_zero = history[0].certificate.primal;
             let zero;
@@ -654,7 +668,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             }
             let target = self.tol * point.certificate.primal.min(at_zero);
             self.passes.rest();
-            let newton = Newton::new(self.problem, mu, mean_q, start, target, watch)?;
+            let newton = Newton::new(self.problem, rows, mean_q, start, target, watch)?;
             self.finish = Some(Finish::new(newton, point, self.state.outer.is_none()));
             self.spare = Point::default();
         } else if self.may_begin_outer && self.should_begin_outer(history) {

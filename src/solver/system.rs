@@ -40,16 +40,27 @@ impl System {
         }
     }
 
-    /// Numbers in the matrix.
-    pub(crate) fn n_cells(&self) -> usize {
-        self.matrix.len()
-    }
-
-    /// Adds another matrix.
+    /// Adds another matrix of the same size.
     pub(crate) fn add(&mut self, other: &Self) {
         for (cell, other) in self.matrix.iter_mut().zip(&other.matrix) {
             *cell += other;
         }
+    }
+
+    /// Adds a matrix that may be smaller.
+    pub(crate) fn add_corner(&mut self, other: &Self) {
+        let rows = self.matrix.chunks_mut(self.size.max(1));
+        for (row, other) in rows.zip(other.matrix.chunks(other.size.max(1))) {
+            for (cell, other) in row.iter_mut().zip(other) {
+                *cell += other;
+            }
+        }
+    }
+
+    /// Adds to the cell of row and column `j` and `l`, or `l` and `j`.
+    pub(crate) fn add_cell(&mut self, j: usize, l: usize, value: f64) {
+        let (row, column) = if l < j { (j, l) } else { (l, j) };
+        self.matrix[row * self.size + column] += value;
     }
 
     /// Makes the matrix a matrix of zeros for `size` unknowns.
@@ -79,12 +90,11 @@ impl System {
     }
 
     /// Adds `h x x'` for the entries `(j, x_j)`.
-    pub(crate) fn add_outer(&mut self, entries: &[(usize, f64)], h: f64) {
+    pub(crate) fn add_outer(&mut self, entries: &[(u32, f64)], h: f64) {
         for (k, &(j, x)) in entries.iter().enumerate() {
             let hx = h * x;
             for &(l, z) in &entries[..=k] {
-                let (row, column) = if l < j { (j, l) } else { (l, j) };
-                self.matrix[row * self.size + column] += hx * z;
+                self.add_cell(j as usize, l as usize, hx * z);
             }
         }
     }
@@ -246,7 +256,8 @@ impl System {
         }
     }
 
-    fn pivot(&self, i: usize) -> f64 {
+    /// What there is on the diagonal.
+    pub(crate) fn pivot(&self, i: usize) -> f64 {
         self.matrix[i * self.size + i]
     }
 }
@@ -280,7 +291,8 @@ mod tests {
         let mut system = System::new(rows[0].len());
         for (row, &h) in rows.iter().zip(weights) {
             // In an order that is not that of the columns.
-            let entries: Vec<_> = row.iter().copied().enumerate().rev().collect();
+            let entries: Vec<_> = (0u32..).zip(row.iter().copied()).collect();
+            let entries: Vec<_> = entries.into_iter().rev().collect();
             system.add_outer(&entries, h);
         }
         system

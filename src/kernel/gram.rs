@@ -1,0 +1,192 @@
+//! Sums of products of a few dense columns over some rows, in one version for each [`Level`] of vector
+//! instructions.
+//!
+//! Rows hold `width` numbers, a multiple of [`LANES`], of which the first `used` mean something. Each cell
+//! is a sum over the rows in their order, so that all versions have the same bits.
+
+use super::dense::{Kind, Level};
+
+/// Numbers taken together.
+pub(crate) const LANES: usize = 8;
+
+/// An entry of a row.
+pub(crate) type Entry = (u32, f64);
+
+/// Rows of `width` numbers, of which the first `used` mean something.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block<'a> {
+    pub(crate) rows: &'a [f64],
+    pub(crate) width: usize,
+    pub(crate) used: usize,
+}
+
+/// `out += sum_r h_r z_r z_r'` for the rows `z_r` and their weights. Cells right of the diagonal may get
+/// their sum or not.
+pub(crate) fn add_products(level: Level, block: Block<'_>, weights: &[f64], out: &mut [f64]) {
+    match level.0 {
+        Kind::Portable => portable::products::<4>(block, weights, out),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level is made only where the CPU has it.
+        Kind::Avx2 => unsafe { avx2::products::<4>(block, weights, out) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Kind::Avx512 if block.used <= 4 => unsafe { avx512::products::<4>(block, weights, out) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Kind::Avx512 => unsafe { avx512::products::<LANES>(block, weights, out) },
+    }
+}
+
+/// `out_column += x z_r` for the entries `(column, x)` of each row that are in other columns: those of row `r`
+/// end before `ends[r]`. `out` has a line of `width` numbers for each column.
+pub(crate) fn add_mixed(
+    level: Level,
+    block: Block<'_>,
+    entries: &[Entry],
+    ends: &[usize],
+    out: &mut [f64],
+) {
+    match level.0 {
+        Kind::Portable => portable::mixed(block, entries, ends, out),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a level is made only where the CPU has it.
+        Kind::Avx2 => unsafe { avx2::mixed(block, entries, ends, out) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Kind::Avx512 => unsafe { avx512::mixed(block, entries, ends, out) },
+    }
+}
+
+mod portable {
+    use super::{Block, Entry, LANES};
+
+    /// In tiles of `LINES` lines, which stay in registers while the rows go by.
+    #[inline(always)]
+    pub(super) fn products<const LINES: usize>(block: Block<'_>, weights: &[f64], out: &mut [f64]) {
+        let Block { rows, width, used } = block;
+        for top in (0..used).step_by(LINES) {
+            for left in (0..top + LINES).step_by(LANES) {
+                let mut tile = [[0.0; LANES]; LINES];
+                for (row, h) in rows.chunks_exact(width).zip(weights) {
+                    let x: &[f64; LINES] = row[top..].first_chunk().expect("LINES divides width");
+                    let z: &[f64; LANES] = row[left..].first_chunk().expect("LANES divides width");
+                    let z = z.map(|z| h * z);
+                    for (line, x) in tile.iter_mut().zip(x) {
+                        for (cell, z) in line.iter_mut().zip(z) {
+                            *cell += x * z;
+                        }
+                    }
+                }
+                for (line, tile) in tile.iter().enumerate() {
+                    let out = &mut out[(top + line) * width + left..][..LANES];
+                    for (out, cell) in out.iter_mut().zip(tile) {
+                        *out += cell;
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn mixed(block: Block<'_>, entries: &[Entry], ends: &[usize], out: &mut [f64]) {
+        let Block { rows, width, .. } = block;
+        let mut from = 0;
+        for (row, &end) in rows.chunks_exact(width).zip(ends) {
+            let row = row.as_chunks::<LANES>().0;
+            for &(column, value) in &entries[from..end] {
+                let out = &mut out[column as usize * width..][..width];
+                for (out, row) in out.as_chunks_mut::<LANES>().0.iter_mut().zip(row) {
+                    for (out, x) in out.iter_mut().zip(row) {
+                        *out += value * x;
+                    }
+                }
+            }
+            from = end;
+        }
+    }
+}
+
+/// The portable functions, compiled for more instructions.
+#[cfg(target_arch = "x86_64")]
+macro_rules! compiled_for {
+    ($module:ident, $features:literal) => {
+        mod $module {
+            use super::{Block, Entry, portable};
+
+            #[target_feature(enable = $features)]
+            pub(super) fn products<const LINES: usize>(
+                block: Block<'_>,
+                weights: &[f64],
+                out: &mut [f64],
+            ) {
+                portable::products::<LINES>(block, weights, out);
+            }
+
+            #[target_feature(enable = $features)]
+            pub(super) fn mixed(
+                block: Block<'_>,
+                entries: &[Entry],
+                ends: &[usize],
+                out: &mut [f64],
+            ) {
+                portable::mixed(block, entries, ends, out);
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+compiled_for!(avx2, "avx2");
+#[cfg(target_arch = "x86_64")]
+compiled_for!(avx512, "avx512f,avx512vl");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Rows of so many used numbers, and their weights.
+    fn blocks() -> impl Strategy<Value = (usize, Vec<Vec<f64>>, Vec<f64>)> {
+        (1usize..30, 0usize..20).prop_flat_map(|(used, n)| {
+            let row = prop::collection::vec(-10.0..10.0f64, used);
+            let weights = prop::collection::vec(-2.0..2.0f64, n);
+            (Just(used), prop::collection::vec(row, n), weights)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn products_agree_with_the_naive((used, rows, weights) in blocks()) {
+            let width = used.next_multiple_of(LANES);
+            let mut padded = Vec::new();
+            for row in &rows {
+                padded.extend(row);
+                padded.resize(padded.len().next_multiple_of(LANES), 0.0);
+            }
+            let block = Block { rows: &padded, width, used };
+            // Row r has an entry in columns 0 to r % 3, but for the first of them.
+            let (mut entries, mut ends) = (Vec::new(), Vec::new());
+            for r in 0..rows.len() {
+                entries.extend((0..r % 3).map(|column| (column as u32, 0.5 - r as f64)));
+                ends.push(entries.len());
+            }
+            for level in Level::available() {
+                let mut out = vec![1.0; width * width];
+                add_products(level, block, &weights, &mut out);
+                let mut lines = vec![1.0; 3 * width];
+                add_mixed(level, block, &entries, &ends, &mut lines);
+                for j in 0..used {
+                    for l in 0..=j {
+                        let terms = rows.iter().zip(&weights).map(|(row, h)| row[j] * (h * row[l]));
+                        prop_assert_eq!(out[j * width + l], 1.0 + terms.fold(0.0, |sum, t| sum + t));
+                    }
+                    for column in 0..3 {
+                        let own = rows.iter().enumerate().filter(|(r, _)| column < r % 3);
+                        let naive = own.fold(1.0, |sum, (r, row)| sum + (0.5 - r as f64) * row[j]);
+                        prop_assert_eq!(lines[column * width + j], naive);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! The matrix of the columns, `sum_i h_i x_i x_i'` for centred rows.
+//!
+//! Columns with an entry in many rows are copied, a few rows at a time, to where vector instructions can
+//! multiply them; the entries of the others are multiplied one by one. With an intercept the former are
+//! centred as they are copied, and so is, with a value of 1 in each row, the column of the intercept; for the
+//! others, whose mean is small beside their entries, the products are corrected in the end:
+//! `sum h (x - m) (z - n) = sum h x z - m sum h z - n sum h x + m n sum h`.
+
+use crate::error::Error;
+use crate::kernel::Level;
+use crate::kernel::gram::{self, Block, Entry, LANES};
+use crate::loss::Loss;
+use crate::problem::Problem;
+use crate::rows::Rows;
+use crate::run::Watch;
+use crate::solver::system::System;
+
+/// A column counts as dense if it has an entry in so large a part of the rows, and most such columns.
+const DENSE: f64 = 0.3;
+const MAX_DENSE: usize = 120;
+
+/// Rows that are looked at to tell dense columns.
+const SAMPLE: usize = 1024;
+
+/// Rows that are copied at a time.
+const COPIED: usize = 64;
+
+/// Matrices that are filled side by side, at most, and the products of entries that each must be
+/// worth for every cell of it.
+const MAX_PARTS: usize = 8;
+const ENTRIES_PER_CELL: f64 = 8.0;
+
+/// Which columns are dense.
+#[derive(Debug, Default)]
+pub(crate) struct Columns {
+    /// The dense ones, ascending.
+    dense: Vec<usize>,
+    /// The place of each column among the dense ones; that after them for all others.
+    places: Vec<u32>,
+    /// Entries in the other columns, per row.
+    strays_per_row: f64,
+}
+
+impl Columns {
+    /// Those of the rows.
+    pub(crate) fn new<R: Rows>(rows: &R) -> Self {
+        let (n_rows, n_cols) = (rows.n_rows(), rows.n_cols());
+        let per_row = rows.n_stored() as f64 / n_rows as f64;
+        let mut columns = Self {
+            dense: Vec::new(),
+            places: Vec::new(),
+            strays_per_row: per_row,
+        };
+        if R::IS_SPARSE {
+            let mut counts = vec![0u32; n_cols];
+            let sampled = n_rows.min(SAMPLE);
+            for k in 0..sampled {
+                rows.visit(k * n_rows / sampled, |j, _| counts[j] += 1);
+            }
+            let least = DENSE * sampled as f64;
+            columns.dense = (0..n_cols)
+                .filter(|&j| f64::from(counts[j]) >= least)
+                .collect();
+            columns
+                .dense
+                .sort_by_key(|&j| (std::cmp::Reverse(counts[j]), j));
+            columns.dense.truncate(MAX_DENSE);
+            columns.dense.sort_unstable();
+            let taken: f64 = columns.dense.iter().map(|&j| f64::from(counts[j])).sum();
+            columns.strays_per_row = (per_row - taken / sampled as f64).max(0.0);
+        } else if n_cols <= MAX_DENSE {
+            columns.dense = (0..n_cols).collect();
+            columns.strays_per_row = 0.0;
+        }
+        columns.places = vec![columns.dense.len() as u32; n_cols];
+        for (place, &j) in columns.dense.iter().enumerate() {
+            columns.places[j] = place as u32;
+        }
+        columns
+    }
+
+    fn is_sparse(&self, j: usize) -> bool {
+        self.places[j] as usize == self.dense.len()
+    }
+
+    /// Work of adding a row, in about nanoseconds.
+    pub(crate) fn work(&self) -> f64 {
+        let (dense, strays) = (self.dense.len() as f64, self.strays_per_row);
+        let tiles = (dense / LANES as f64).ceil();
+        6.0 + 0.7 * dense
+            + 1.5 * tiles * (tiles + 1.0)
+            + strays * (2.0 + tiles)
+            + 0.43 * strays * strays
+    }
+}
+
+/// A sum `sum_i h_i x_i x_i'`, kept from one set of weights to the next: near a solution few of them change.
+#[derive(Default)]
+pub(crate) struct Gram {
+    sums: Option<Part>,
+    /// The weights that it has been computed with.
+    weights: Vec<f64>,
+    /// The largest values of its diagonal since it was last computed from scratch.
+    largest: Vec<f64>,
+}
+
+/// Where the sum has become less than this part of what it was, too much of it may be rounding.
+const LEFT: f64 = 1e-3;
+
+impl Gram {
+    /// Computes the sum for other weights, but only for rows where they differ by more than `precision`, as a
+    /// part of them, and adds it to the system. With an intercept the rows are centred at `mu`.
+    pub(crate) fn update<R: Rows, L: Loss>(
+        &mut self,
+        columns: &Columns,
+        (problem, mu): (&Problem<'_, R, L>, &[f64]),
+        (weights, precision): (&[f64], f64),
+        system: &mut System,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        let differs = |(h, old): (&f64, &f64)| (h - old).abs() > precision * old;
+        let pairs = weights.iter().zip(&self.weights);
+        let n_others = pairs.filter(|&pair| differs(pair)).count();
+        let n_rows = weights.iter().filter(|&&h| h > 0.0).count();
+        let mut goes_on = self.weights.len() == weights.len() && 2 * n_others < n_rows;
+        loop {
+            if !goes_on {
+                *self = Self {
+                    sums: None,
+                    weights: vec![0.0; weights.len()],
+                    largest: vec![0.0; problem.rows().n_cols()],
+                };
+            }
+            let old = std::mem::take(&mut self.weights);
+            let change = |i: usize| {
+                let (h, old) = (weights[i], old[i]);
+                if differs((&h, &old)) { h - old } else { 0.0 }
+            };
+            let sums = self.sums.take();
+            let sums = Part::add_rows(sums, columns, (problem, mu), change, watch)?;
+            self.weights = old;
+            for (old, h) in self.weights.iter_mut().zip(weights) {
+                if differs((h, old)) {
+                    *old = *h;
+                }
+            }
+            let mut is_sound = true;
+            for (j, largest) in self.largest.iter_mut().enumerate() {
+                let now = sums.diagonal(columns, j);
+                is_sound &= now >= LEFT * *largest;
+                *largest = largest.max(now);
+            }
+            if is_sound || !goes_on {
+                sums.write(columns, problem.fit_intercept().then_some(mu), system);
+                self.sums = Some(sums);
+                return Ok(());
+            }
+            goes_on = false;
+        }
+    }
+}
+
+/// Sums over some of the rows.
+struct Part {
+    level: Level,
+    /// Numbers in a copied row: the dense columns, one that is written to for all others, that of the
+    /// intercept if there is one, and zeros. Those up to the last of the former that count are used.
+    width: usize,
+    used: usize,
+    /// The place of the intercept.
+    ones: usize,
+    /// A copied row without entries.
+    empty: Vec<f64>,
+    /// The rows that are copied and not yet multiplied, and their weights.
+    rows: Vec<f64>,
+    weights: Vec<f64>,
+    /// The entries of these rows in sparse columns, times their weight, and where those of each row end.
+    strays: Vec<Entry>,
+    ends: Vec<usize>,
+    /// Room for the entries of a row in sparse columns.
+    entries: Vec<Entry>,
+    /// Products of copied columns with each other, of sparse columns with copied ones, and of sparse
+    /// columns with each other.
+    products: Vec<f64>,
+    mixed: Vec<f64>,
+    sparse: System,
+}
+
+impl Part {
+    /// Adds the rows that there is a `change` of to the sums.
+    fn add_rows<R: Rows, L: Loss>(
+        sums: Option<Self>,
+        columns: &Columns,
+        (problem, mu): (&Problem<'_, R, L>, &[f64]),
+        change: impl Fn(usize) -> f64 + Sync,
+        watch: &mut Watch<'_>,
+    ) -> Result<Self, Error> {
+        let rows = problem.rows();
+        let n_blocks = rows.n_rows().div_ceil(problem.block_size());
+        let products = rows.n_stored() as f64 * rows.n_stored() as f64 / rows.n_rows() as f64;
+        let cells = (rows.n_cols() * rows.n_cols()) as f64;
+        let room = products / (cells * ENTRIES_PER_CELL);
+        let n_parts = (room as usize).clamp(1, MAX_PARTS).min(n_blocks);
+        // Each part has sums of its own, of every `n_parts`th block.
+        let new = || Self::new(columns, problem.fit_intercept(), mu);
+        let mut parts = vec![sums.unwrap_or_else(new)];
+        parts.resize_with(n_parts, new);
+        for from in (0..n_blocks).step_by(n_parts) {
+            watch.share(&mut parts, 1, |number, part| {
+                for i in problem.blocks().nth(from + number).into_iter().flatten() {
+                    let h = change(i);
+                    if h != 0.0 {
+                        part[0].add_row(columns, rows, i, h);
+                    }
+                }
+            });
+            watch.beat()?;
+        }
+        let mut others = parts.split_off(1);
+        let mut sums = parts.pop().expect("there is one");
+        sums.flush();
+        for other in &mut others {
+            other.flush();
+            sums.add(other);
+        }
+        Ok(sums)
+    }
+
+    fn new(columns: &Columns, fit_intercept: bool, mu: &[f64]) -> Self {
+        let n_dense = columns.dense.len();
+        let n_cols = columns.places.len();
+        let has_sparse = n_dense < n_cols;
+        let ones = n_dense + usize::from(has_sparse);
+        let used = if fit_intercept { ones + 1 } else { n_dense };
+        let width = used.max(ones).next_multiple_of(LANES);
+        let mut empty = vec![0.0; width];
+        if fit_intercept {
+            for (cell, &j) in empty.iter_mut().zip(&columns.dense) {
+                *cell = -mu[j];
+            }
+            empty[ones] = 1.0;
+        }
+        Self {
+            level: Level::best(),
+            width,
+            used,
+            ones,
+            empty,
+            rows: Vec::with_capacity(COPIED * width),
+            weights: Vec::with_capacity(COPIED),
+            strays: Vec::new(),
+            ends: Vec::with_capacity(COPIED),
+            entries: vec![(0, 0.0); n_cols],
+            products: vec![0.0; width * width],
+            mixed: vec![0.0; if has_sparse { n_cols * width } else { 0 }],
+            sparse: System::new(if has_sparse { n_cols } else { 0 }),
+        }
+    }
+
+    #[inline]
+    fn add_row<R: Rows>(&mut self, columns: &Columns, rows: &R, i: usize, h: f64) {
+        let from = self.rows.len();
+        self.rows.extend_from_slice(&self.empty);
+        let copy = &mut self.rows[from..];
+        let (entries, mut count) = (self.entries.as_mut_slice(), 0);
+        let rest = columns.dense.len();
+        rows.visit(i, |column, x| {
+            // Written to both places, because a branch on the kind of column would be hard to predict.
+            let place = columns.places[column] as usize;
+            copy[place] += x;
+            if let Some(entry) = entries.get_mut(count) {
+                *entry = (column as u32, x);
+            }
+            count += usize::from(place == rest);
+        });
+        let entries = &entries[..count.min(entries.len())];
+        self.sparse.add_outer(entries, h);
+        if self.used > 0 {
+            self.strays
+                .extend(entries.iter().map(|&(column, x)| (column, h * x)));
+        }
+        self.ends.push(self.strays.len());
+        self.weights.push(h);
+        if self.weights.len() == COPIED {
+            self.flush();
+        }
+    }
+
+    /// Multiplies the copied rows.
+    fn flush(&mut self) {
+        let block = Block {
+            rows: &self.rows,
+            width: self.width,
+            used: self.used,
+        };
+        if self.used > 0 {
+            gram::add_products(self.level, block, &self.weights, &mut self.products);
+            let ends = &self.ends;
+            gram::add_mixed(self.level, block, &self.strays, ends, &mut self.mixed);
+        }
+        self.rows.clear();
+        self.weights.clear();
+        self.strays.clear();
+        self.ends.clear();
+    }
+
+    /// What the sum has on its diagonal.
+    fn diagonal(&self, columns: &Columns, j: usize) -> f64 {
+        if columns.is_sparse(j) {
+            self.sparse.pivot(j)
+        } else {
+            self.products[columns.places[j] as usize * (self.width + 1)]
+        }
+    }
+
+    /// Adds the sums of another part.
+    fn add(&mut self, other: &Self) {
+        let add = |sums: &mut [f64], more: &[f64]| {
+            for (sum, more) in sums.iter_mut().zip(more) {
+                *sum += more;
+            }
+        };
+        add(&mut self.products, &other.products);
+        add(&mut self.mixed, &other.mixed);
+        self.sparse.add(&other.sparse);
+    }
+
+    /// Adds all to the system, centred at `mu`, if that is given.
+    fn write(&self, columns: &Columns, mu: Option<&[f64]>, system: &mut System) {
+        let (width, dense) = (self.width, &columns.dense);
+        let n_cols = columns.places.len();
+        if dense.len() < n_cols {
+            system.add_corner(&self.sparse);
+        }
+        for (place, &j) in dense.iter().enumerate() {
+            for (&l, product) in dense[..=place].iter().zip(&self.products[place * width..]) {
+                system.add_cell(j, l, *product);
+            }
+        }
+        for j in (0..n_cols).filter(|&j| columns.is_sparse(j)) {
+            for (&l, product) in dense.iter().zip(&self.mixed[j * width..]) {
+                system.add_cell(j, l, *product);
+            }
+        }
+        if let Some(mu) = mu {
+            let of_ones = &self.products[self.ones * width..][..width];
+            let sum = |j: usize| {
+                if columns.is_sparse(j) {
+                    self.mixed[j * width + self.ones]
+                } else {
+                    of_ones[columns.places[j] as usize]
+                }
+            };
+            let sums: Vec<f64> = (0..n_cols).map(sum).collect();
+            let left = |j: usize| if columns.is_sparse(j) { mu[j] } else { 0.0 };
+            let left: Vec<f64> = (0..n_cols).map(left).collect();
+            system.centre(&left, &sums, of_ones[self.ones]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Loan;
+    use crate::loss::Squared;
+    use crate::problem::Regularisation;
+    use crate::rows::Csr;
+    use crate::run::Unwatched;
+
+    const N: usize = 300;
+    const D: usize = 12;
+
+    /// `f` for a problem of rows with an entry in columns 2 and 7 and in one of the others, where some rows
+    /// are large, and a function that solves with the sum for the weights.
+    fn with_problem(fit_intercept: bool, f: impl Fn(&dyn Fn(&mut Gram, &[f64]) -> Vec<f64>)) {
+        let (mut values, mut indices, mut indptr) = (vec![], vec![], vec![0i64]);
+        for i in 0..N {
+            let size = if i % 30 == 4 { 1e7 } else { 1.0 };
+            for j in [2, 7, 8 + i % 4] {
+                let k = (i * (j + 3)) % 23;
+                values.push(size * (0.1 * k as f64 - 0.9));
+                indices.push(j as i32);
+            }
+            indptr.push(values.len() as i64);
+        }
+        let rows = Csr::new(
+            Loan::new(&values),
+            Loan::new(&indices),
+            Loan::new(&indptr),
+            D,
+        );
+        let rows = rows.expect("compressed rows");
+        let targets = vec![0.0; N];
+        let lambda = Regularisation::Lambda(1.0);
+        let problem = Problem::new(&rows, &targets, None, Squared, lambda, fit_intercept);
+        let problem = problem.expect("a problem");
+        let columns = Columns::new(&rows);
+        assert_eq!(columns.dense, [2, 7]);
+        let mu: Vec<f64> = (0..D).map(|j| 0.1 * j as f64).collect();
+        f(&|gram, weights| {
+            let mut unwatched = Unwatched;
+            let mut watch = Watch::new(None, &mut unwatched);
+            let size = D + usize::from(fit_intercept);
+            let mut system = System::new(size);
+            let weights = (weights, 0.1);
+            gram.update(&columns, (&problem, &mu), weights, &mut system, &mut watch)
+                .expect("not interrupted");
+            system.add_diagonal(D, 1.0);
+            system.factor();
+            let mut v: Vec<f64> = (0..size).map(|j| 1.0 + j as f64).collect();
+            system.solve(&mut v);
+            v
+        });
+    }
+
+    fn assert_close(found: &[f64], expected: &[f64]) {
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(
+                (found - expected).abs() <= 1e-9 * expected.abs(),
+                "{found} {expected}"
+            );
+        }
+    }
+
+    fn is_large(i: usize) -> bool {
+        i % 30 == 4
+    }
+
+    #[test]
+    fn a_sum_goes_on_from_other_weights() {
+        for fit_intercept in [false, true] {
+            with_problem(fit_intercept, |solve| {
+                let mut gram = Gram::default();
+                let first: Vec<f64> = (0..N)
+                    .map(|i| if is_large(i) { 0.0 } else { (i % 3) as f64 })
+                    .collect();
+                solve(&mut gram, &first);
+                // Some rows more, some less, some new and some gone.
+                let mut second = first.clone();
+                for i in (0..N).step_by(7).filter(|&i| !is_large(i)) {
+                    second[i] = (i % 5) as f64;
+                }
+                let found = solve(&mut gram, &second);
+                assert_close(&found, &solve(&mut Gram::default(), &second));
+                // As good as the same.
+                let third: Vec<f64> = second.iter().map(|h| 1.05 * h).collect();
+                assert_eq!(solve(&mut gram, &third), found);
+                // Most are others.
+                let last: Vec<f64> = second.iter().map(|h| 2.0 * h).collect();
+                assert_eq!(solve(&mut gram, &last), solve(&mut Gram::default(), &last));
+            });
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_much_is_computed_from_scratch() {
+        with_problem(false, |solve| {
+            let mut gram = Gram::default();
+            solve(&mut gram, &[1.0; N]);
+            let rest: Vec<f64> = (0..N)
+                .map(|i| if is_large(i) { 0.0 } else { 1.0 })
+                .collect();
+            let found = solve(&mut gram, &rest);
+            assert_eq!(found, solve(&mut Gram::default(), &rest));
+        });
+    }
+}
