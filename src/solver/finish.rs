@@ -35,6 +35,10 @@ const ROUNDING: f64 = 1e-12;
 /// Failures after which the method is given up.
 const PATIENCE: u32 = 8;
 
+/// Part of a matrix of the columns that is computed again for a direction, on average: see
+/// [`hessian`](super::hessian).
+const RENEWED: f64 = 0.5;
+
 impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
     /// Work of the whole finish from the dual point `a(i)` on, in about nanoseconds, and whether that is
     /// as good as certain. It is not where rows lie flat and conjugate gradients are the way: which rows
@@ -60,7 +64,12 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
         let is_smooth = problem.loss().smoothness() > 0.0;
         let iterations = if is_smooth { 5.0 } else { 30.0 };
         let (way, system) = hessian::cheapest(problem.rows(), columns, free);
-        let work = iterations * (course::work(problem, 10.0) + system);
+        let systems = if way == Way::Columns {
+            RENEWED * iterations
+        } else {
+            iterations
+        };
+        let work = iterations * course::work(problem, 10.0) + systems * system;
         (work, way)
     }
 
