@@ -57,6 +57,8 @@ pub trait Loss: Copy + Send + Sync + 'static {
     const PARAM: Option<Param> = None;
     /// The smooth loss most like this one, if this one is not smooth.
     const SMOOTH_RELATIVE: Option<&'static str> = None;
+    /// Whether its curvature is the same everywhere, so that Newton's method takes a single step.
+    const IS_QUADRATIC: bool = false;
     /// Work of a step beside the arithmetic on its row, in about nanoseconds.
     const STEP_WORK: f64 = 20.0;
 

@@ -10,6 +10,7 @@ impl Loss for Squared {
     const NAME: &'static str = "squared";
     const FORMULA: &'static str = "(y - p)^2 / 2";
     const TARGET: Target = Target::Real;
+    const IS_QUADRATIC: bool = true;
 
     fn with_param(_: f64) -> Self {
         Self

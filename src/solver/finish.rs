@@ -62,9 +62,13 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
     /// are solved.
     fn work_for(problem: &Problem<'_, R, L>, columns: &Columns, free: usize) -> (f64, Way) {
         let is_smooth = problem.loss().smoothness() > 0.0;
-        let iterations = if is_smooth { 5.0 } else { 30.0 };
+        let iterations = match is_smooth {
+            _ if L::IS_QUADRATIC => 1.0,
+            true => 5.0,
+            false => 30.0,
+        };
         let (way, system) = hessian::cheapest(problem.rows(), columns, free);
-        let systems = if way == Way::Columns {
+        let systems = if way == Way::Columns && !L::IS_QUADRATIC {
             RENEWED * iterations
         } else {
             iterations

@@ -40,9 +40,12 @@ const CHANGE: f64 = 0.1;
 /// columns of very different sizes apart, where sums over columns can be scaled.
 const FEW_ROWS: f64 = 1.0 / 3.0;
 
-/// Steps of conjugate gradients for one direction: expected, and at most.
+/// Steps of conjugate gradients for one direction: expected, and at most; the latter also for a quadratic
+/// loss, of which one direction is enough. (nycflights_onehot, squared: 46, 246 and 497 for `C` = 0.01, 1 and
+/// 100.)
 const EXPECTED_STEPS: f64 = 50.0;
 const MAX_STEPS: usize = 300;
+const MAX_STEPS_QUADRATIC: usize = 3000;
 
 /// What is to be known of the columns if systems may be set up for them.
 pub(crate) fn columns<R: Rows>(rows: &R) -> Columns {
@@ -363,9 +366,23 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         let mut residual: Vec<f64> = gradient.iter().map(|g| -g).collect();
         let mut scaled = precondition(&residual);
         let mut size = dot(&residual, &scaled);
-        let enough = precision * precision * size;
+        // In the measure of the gap, `|r|^2`, only where the direction leads to the solution: before, what
+        // counts is how far the objective falls.
+        let measure = |residual: &[f64], size: f64| {
+            if L::IS_QUADRATIC {
+                dot(residual, residual)
+            } else {
+                size
+            }
+        };
+        let enough = precision * precision * measure(gradient, size);
+        let max_steps = if L::IS_QUADRATIC {
+            MAX_STEPS_QUADRATIC
+        } else {
+            MAX_STEPS
+        };
         let mut way = scaled.clone();
-        for _ in 0..MAX_STEPS {
+        for _ in 0..max_steps {
             let counts = |i: usize| self.weights[i] > 0.0;
             design.products(&way, counts, &mut products, watch)?;
             let mut image = design.sum(|i| self.weights[i] * products[i], watch)?;
@@ -386,7 +403,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             let before = size;
             size = dot(&residual, &scaled);
             // Any point on the way is a direction in which the objective falls.
-            if size <= enough || watch.is_over() {
+            if measure(&residual, size) <= enough || watch.is_over() {
                 break;
             }
             for (v, s) in way.iter_mut().zip(&scaled) {

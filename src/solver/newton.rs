@@ -51,8 +51,10 @@ const MANY_SHORT: u32 = 5;
 /// Steps without progress after which there is none to come.
 const IDLE: u32 = 15;
 
-/// Limits of the residual that conjugate gradients may leave, relative to the gradient.
+/// Limits of the residual that conjugate gradients may leave, relative to the gradient: of quadratic losses
+/// it becomes the next gradient.
 const PRECISION: (f64, f64) = (1e-2, 1e-1);
+const LEAST_PRECISION: f64 = 1e-14;
 
 /// Newton's method for one problem, somewhere on its way.
 pub(crate) struct Newton<'p, 'a, R, L> {
@@ -260,7 +262,12 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             weights: &self.change,
         };
         // The excess is the square of the gradient, but for a factor.
-        let precision = (0.5 * (self.goal / self.excess).sqrt()).clamp(PRECISION.0, PRECISION.1);
+        let least = if L::IS_QUADRATIC {
+            LEAST_PRECISION
+        } else {
+            PRECISION.0
+        };
+        let precision = (0.5 * (self.goal / self.excess).sqrt()).clamp(least, PRECISION.1);
         let direction = hessian.direction(&gradient, precision, &mut self.memory, watch)?;
         let decrement: f64 = -dot(&gradient, &direction);
         if decrement.is_nan() || decrement.is_infinite() || decrement <= 0.0 {
