@@ -298,7 +298,7 @@ def text(n=2000, d=5000, per_row=40, seed=0):
 
 @without_warnings
 def test_phases_are_in_the_history():
-    easy = make_problem("log", 3000, 10)
+    easy = make_problem("hinge", 3000, 10)
     fit = easy.fit(C=1e-4, max_iter=1000)
     assert_solved(easy, fit, easy.lam_of(1e-4), 1e-4)
     assert phases(fit) == {"plain"}
@@ -639,3 +639,20 @@ def test_levels_of_vector_instructions_agree():
     best = fits_with("")
     assert fits_with("avx1024") == best
     assert best == found["avx512"]
+
+
+@with_and_without_intercept
+def test_a_quadratic_loss_takes_one_direction(fit_intercept):
+    # More columns than a matrix is set up for, of very different sizes.
+    rng = np.random.default_rng(0)
+    X = sp.random(6000, 3200, density=0.004, format="csr", random_state=0)
+    X = sp.csr_matrix(X @ sp.diags(10.0 ** rng.uniform(-2, 2, 3200)))
+    y = X @ rng.normal(size=3200) + rng.normal(size=6000)
+    problem = Problem("squared", X, y / y.std())
+    fit = problem.fit(C=10.0, tol=1e-8, max_iter=1000, fit_intercept=fit_intercept)
+    assert_solved(problem, fit, problem.lam_of(10.0), 1e-8)
+    history = fit.history_
+    assert history["phase"][-1] == "newton"
+    # A step counts as two epochs, and one more finds out that it has arrived.
+    others = history["epoch"][history["phase"] != "newton"]
+    assert history["epoch"][-1] <= others[-1] + 4

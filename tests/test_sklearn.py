@@ -596,3 +596,39 @@ def test_class_weight_by_the_users_labels():
     by_words = make(class_weight={"low": 3.0, "top": 0.5}).fit(X, words)
     by_codes = make(class_weight={0: 3.0, 2: 0.5}).fit(X, THREE)
     np.testing.assert_array_equal(by_words.coef_, by_codes.coef_)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array([0, 1]),
+        np.array([-1.0, 1.0]),
+        np.array([-7, 300], dtype=np.int16),
+        np.array([250, 3], dtype=np.uint8),
+        np.array([True, False]),
+        np.array([2.0, 5.0], dtype=np.float32),
+        np.array([2**63 + 2048, 2**63], dtype=np.uint64),
+    ],
+    ids=lambda labels: labels.dtype.name,
+)
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_two_numbers_are_classes_like_any_others(labels, class_weight):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    second = X[:, 0] + rng.normal(size=60) > 0.4
+    y = labels[second.astype(int)]
+    fit = Sdca("log", class_weight=class_weight, random_state=0).fit(X, y)
+    assert fit.classes_.dtype == labels.dtype
+    assert fit.classes_.tolist() == np.unique(y).tolist()
+    # The same names in the same order, which are told by sorting.
+    names = np.array(["a", "b"])[np.searchsorted(fit.classes_, y)]
+    named = Sdca("log", class_weight=class_weight, random_state=0).fit(X, names)
+    np.testing.assert_array_equal(fit.coef_, named.coef_)
+    np.testing.assert_array_equal(fit.dual_coef_, named.dual_coef_)
+    assert fit.score(X, y) == named.score(X, names)
+
+
+@pytest.mark.parametrize("y", [[0.5, 1.0, 0.5, 1.0], [0, 1.5, 0, 1.5]])
+def test_two_fractions_are_no_classes(y):
+    with pytest.raises(ValueError, match="y: .*continuous"):
+        Sdca("hinge").fit(np.eye(4), y)

@@ -74,7 +74,8 @@ pub(crate) struct Newton<'p, 'a, R, L> {
     memory: Memory,
     /// What a step along the direction adds to `p`; while a direction is sought, `c_i h_i / W`.
     change: Vec<f64>,
-    /// The dual values after a part of that step: a trial of the line search.
+    /// The dual values after a part of that step, a trial of the line search. For `g = 0`, where they do not
+    /// depend on those before, they take the place of `a`, and there is no memory for them here.
     trial: Vec<f64>,
     /// `|grad F|^2 / (2 lambda) = (lambda/2) |w - w(a)|^2`: what the present subproblem, not being
     /// solved exactly, adds to the gap of the pair of `w` and `a`. The gap at `w(a)` can be larger.
@@ -137,7 +138,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             first_g: (0.1 * mean_q).clamp(FIRST_WEIGHT.0, FIRST_WEIGHT.1),
             memory: Memory::default(),
             change: vec![0.0; point.dual.len()],
-            trial: vec![0.0; point.dual.len()],
+            trial: Vec::new(),
             excess: f64::INFINITY,
             steps: 0,
             least_excess: f64::INFINITY,
@@ -160,6 +161,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
     /// Begins with proximal steps where the method has begun.
     fn soften(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
         self.g = self.first_g;
+        self.trial.resize(self.p.len(), 0.0);
         self.may_soften = false;
         self.u.clone_from(&self.first_u);
         self.design
@@ -313,7 +315,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
     /// The dual values after `t` times the change, for the trial.
     fn try_step(&mut self, t: f64, watch: &mut Watch<'_>) -> Result<(), Error> {
         let problem = self.problem();
-        let mut trial = std::mem::take(&mut self.trial);
+        let mut trial = std::mem::take(self.tried_mut());
         watch.fill(&mut trial, problem.block_size(), |from, trial| {
             let block = from..from + trial.len();
             let (p, d) = (&self.p[block.clone()], &self.change[block.clone()]);
@@ -326,14 +328,34 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
                 sums::dual_values(problem.loss(), (p, t, d), y, c, trial);
             }
         })?;
-        self.trial = trial;
+        *self.tried_mut() = trial;
         Ok(())
+    }
+
+    fn tried_mut(&mut self) -> &mut Vec<f64> {
+        if self.g > 0.0 {
+            &mut self.trial
+        } else {
+            &mut self.a
+        }
+    }
+
+    /// The dual values of the last trial.
+    fn tried(&self) -> &[f64] {
+        if self.g > 0.0 { &self.trial } else { &self.a }
+    }
+
+    /// Takes the dual values of the last trial for `a`.
+    fn accept(&mut self) {
+        if self.g > 0.0 {
+            std::mem::swap(&mut self.a, &mut self.trial);
+        }
     }
 
     /// Brings `a` in step with `p`.
     fn settle(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
         self.try_step(0.0, watch)?;
-        std::mem::swap(&mut self.a, &mut self.trial);
+        self.accept();
         Ok(())
     }
 
@@ -341,7 +363,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
     fn slide(&mut self, t: f64, watch: &mut Watch<'_>) -> Result<(), Error> {
         let (size, change) = (self.problem().block_size(), &self.change);
         watch.change(&mut self.p, size, |i, p| p + t * change[i])?;
-        std::mem::swap(&mut self.a, &mut self.trial);
+        self.accept();
         Ok(())
     }
 
@@ -391,7 +413,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         let mut t = 1.0;
         for _ in 0..60 {
             self.try_step(t, watch)?;
-            let slope = self.derivative(coef, t, &self.trial, watch)?;
+            let slope = self.derivative(coef, t, self.tried(), watch)?;
             // As the derivative grows, `F` has changed by `rise` at most. If that does not say that it
             // has fallen, it is computed: on a long gentle rise behind a steep fall it may not have.
             let rise = low * slope_at_low + (t - low) * slope;
