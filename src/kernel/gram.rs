@@ -60,7 +60,7 @@ pub(crate) fn add_mixed(
 mod portable {
     use super::{Block, Entry, LANES};
 
-    /// In tiles of `LINES` lines, which stay in registers while the rows go by.
+    /// In tiles of `LINES` lines, so many that they can stay in registers while the rows go by.
     #[inline(always)]
     pub(super) fn products<const LINES: usize>(block: Block<'_>, weights: &[f64], out: &mut [f64]) {
         let Block { rows, width, used } = block;
@@ -106,12 +106,19 @@ mod portable {
     }
 }
 
-/// The portable functions, compiled for more instructions.
+/// The same in vectors that are named, because the compiler keeps an array of sums in memory in some builds
+/// and in registers in others. `mixed` it compiles well.
 #[cfg(target_arch = "x86_64")]
-macro_rules! compiled_for {
-    ($module:ident, $features:literal) => {
+macro_rules! vectors {
+    ($module:ident, $features:literal, $n_vectors:literal, $zero:ident, $same:ident, $load:ident, $store:ident,
+     $add:ident, $mul:ident) => {
         mod $module {
-            use super::{Block, Entry, portable};
+            use std::arch::x86_64::{$add, $load, $mul, $same, $store, $zero};
+
+            use super::{Block, Entry, LANES, portable};
+
+            /// Numbers in a vector.
+            const SIZE: usize = LANES / $n_vectors;
 
             #[target_feature(enable = $features)]
             pub(super) fn products<const LINES: usize>(
@@ -119,7 +126,43 @@ macro_rules! compiled_for {
                 weights: &[f64],
                 out: &mut [f64],
             ) {
-                portable::products::<LINES>(block, weights, out);
+                let Block { rows, width, used } = block;
+                for top in (0..used).step_by(LINES) {
+                    for left in (0..top + LINES).step_by(LANES) {
+                        let mut tile = [[$zero(); $n_vectors]; LINES];
+                        for (row, &h) in rows.chunks_exact(width).zip(weights) {
+                            let x: &[f64; LINES] =
+                                row[top..].first_chunk().expect("LINES divides width");
+                            let z: &[f64; LANES] =
+                                row[left..].first_chunk().expect("LANES divides width");
+                            let mut scaled = [$zero(); $n_vectors];
+                            for (k, scaled) in scaled.iter_mut().enumerate() {
+                                // SAFETY: z has $n_vectors times SIZE numbers.
+                                let z = unsafe { $load(z.as_ptr().add(k * SIZE)) };
+                                *scaled = $mul($same(h), z);
+                            }
+                            for line in 0..LINES {
+                                let x = $same(x[line]);
+                                for k in 0..$n_vectors {
+                                    tile[line][k] = $add(tile[line][k], $mul(x, scaled[k]));
+                                }
+                            }
+                        }
+                        for (line, tile) in tile.iter().enumerate() {
+                            let out: &mut [f64; LANES] = out[(top + line) * width + left..]
+                                .first_chunk_mut()
+                                .expect("LANES divides width");
+                            for (k, sum) in tile.iter().enumerate() {
+                                let at = k * SIZE;
+                                // SAFETY: out has $n_vectors times SIZE numbers.
+                                unsafe {
+                                    let before = $load(out.as_ptr().add(at));
+                                    $store(out.as_mut_ptr().add(at), $add(before, *sum));
+                                }
+                            }
+                        }
+                    }
+                }
             }
 
             #[target_feature(enable = $features)]
@@ -136,9 +179,29 @@ macro_rules! compiled_for {
 }
 
 #[cfg(target_arch = "x86_64")]
-compiled_for!(avx2, "avx2");
+vectors!(
+    avx2,
+    "avx2",
+    2,
+    _mm256_setzero_pd,
+    _mm256_set1_pd,
+    _mm256_loadu_pd,
+    _mm256_storeu_pd,
+    _mm256_add_pd,
+    _mm256_mul_pd
+);
 #[cfg(target_arch = "x86_64")]
-compiled_for!(avx512, "avx512f,avx512vl");
+vectors!(
+    avx512,
+    "avx512f,avx512vl",
+    1,
+    _mm512_setzero_pd,
+    _mm512_set1_pd,
+    _mm512_loadu_pd,
+    _mm512_storeu_pd,
+    _mm512_add_pd,
+    _mm512_mul_pd
+);
 
 #[cfg(test)]
 mod tests {

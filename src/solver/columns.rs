@@ -15,9 +15,10 @@ use crate::rows::Rows;
 use crate::run::Watch;
 use crate::solver::system::System;
 
-/// A column counts as dense if it has an entry in so large a part of the rows, and most such columns.
+/// A column of compressed rows counts as dense if it has an entry in so large a part of them; and there are
+/// at most so many dense columns.
 const DENSE: f64 = 0.3;
-const MAX_DENSE: usize = 120;
+const MAX_DENSE: usize = 1200;
 
 /// Rows that are looked at to tell dense columns.
 const SAMPLE: usize = 1024;
@@ -25,9 +26,10 @@ const SAMPLE: usize = 1024;
 /// Rows that are copied at a time.
 const COPIED: usize = 64;
 
-/// Matrices that are filled side by side, at most, and the products of entries that each must be
-/// worth for every cell of it.
+/// Matrices that are filled side by side, at most, and with how many cells altogether, if more than two; and
+/// the products of entries that each must be worth for every cell of it.
 const MAX_PARTS: usize = 8;
+const MAX_CELLS: usize = 1 << 21;
 const ENTRIES_PER_CELL: f64 = 8.0;
 
 /// Which columns are dense.
@@ -87,10 +89,7 @@ impl Columns {
     pub(crate) fn work(&self) -> f64 {
         let (dense, strays) = (self.dense.len() as f64, self.strays_per_row);
         let tiles = (dense / LANES as f64).ceil();
-        6.0 + 0.7 * dense
-            + 1.5 * tiles * (tiles + 1.0)
-            + strays * (2.0 + tiles)
-            + 0.43 * strays * strays
+        6.0 + 0.7 * dense + tiles * (tiles + 1.0) + strays * (2.0 + tiles) + 0.43 * strays * strays
     }
 }
 
@@ -198,9 +197,11 @@ impl Part {
         let rows = problem.rows();
         let n_blocks = rows.n_rows().div_ceil(problem.block_size());
         let products = rows.n_stored() as f64 * rows.n_stored() as f64 / rows.n_rows() as f64;
-        let cells = (rows.n_cols() * rows.n_cols()) as f64;
-        let room = products / (cells * ENTRIES_PER_CELL);
-        let n_parts = (room as usize).clamp(1, MAX_PARTS).min(n_blocks);
+        let cells = rows.n_cols() * rows.n_cols();
+        let room = products / (cells as f64 * ENTRIES_PER_CELL);
+        let most = (MAX_CELLS / cells).clamp(2, MAX_PARTS).min(n_blocks);
+        // For two or four threads to have as much to do each.
+        let n_parts = 1 << (room as usize).clamp(1, most).ilog2();
         // Each part has sums of its own, of every `n_parts`th block.
         let new = || Self::new(columns, problem.fit_intercept(), mu);
         let mut parts = vec![sums.unwrap_or_else(new)];
