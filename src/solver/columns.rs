@@ -124,15 +124,17 @@ impl Gram {
         let mut goes_on = self.weights.len() == weights.len() && 2 * n_others < n_rows;
         loop {
             if !goes_on {
+                // Of a quadratic loss one direction is enough: no memory for another.
+                let n_kept = if L::IS_QUADRATIC { 0 } else { weights.len() };
                 *self = Self {
                     sums: None,
-                    weights: vec![0.0; weights.len()],
+                    weights: vec![0.0; n_kept],
                     largest: vec![0.0; problem.rows().n_cols()],
                 };
             }
             let old = std::mem::take(&mut self.weights);
             let change = |i: usize| {
-                let (h, old) = (weights[i], old[i]);
+                let (h, old) = (weights[i], old.get(i).copied().unwrap_or(0.0));
                 if differs((&h, &old)) { h - old } else { 0.0 }
             };
             let sums = self.sums.take();
@@ -151,7 +153,7 @@ impl Gram {
             }
             if is_sound || !goes_on {
                 sums.write(columns, problem.fit_intercept().then_some(mu), system);
-                self.sums = Some(sums);
+                self.sums = (!L::IS_QUADRATIC).then_some(sums);
                 return Ok(());
             }
             goes_on = false;
@@ -364,7 +366,7 @@ impl Part {
 mod tests {
     use super::*;
     use crate::kernel::Loan;
-    use crate::loss::Squared;
+    use crate::loss::Huber;
     use crate::problem::Regularisation;
     use crate::rows::Csr;
     use crate::run::Unwatched;
@@ -392,9 +394,9 @@ mod tests {
             D,
         );
         let rows = rows.expect("compressed rows");
-        let targets = vec![0.0; N];
+        let (targets, loss) = (vec![0.0; N], Huber::with_param(1.0));
         let lambda = Regularisation::Lambda(1.0);
-        let problem = Problem::new(&rows, &targets, None, Squared, lambda, fit_intercept);
+        let problem = Problem::new(&rows, &targets, None, loss, lambda, fit_intercept);
         let problem = problem.expect("a problem");
         let columns = Columns::new(&rows);
         assert_eq!(columns.dense, [2, 7]);
