@@ -164,11 +164,10 @@ impl Gram {
 /// Sums over some of the rows.
 struct Part {
     level: Level,
-    /// Numbers in a copied row: the dense columns, one that is written to for all others, that of the
-    /// intercept if there is one, and zeros. Those up to the last of the former that count are used.
+    /// Numbers in a copied row: those of the dense columns; if there are other columns, one that their entries
+    /// are written to in vain; 1 if there is an intercept, at `ones`; and zeros. The first `used` are multiplied.
     width: usize,
     used: usize,
-    /// The place of the intercept.
     ones: usize,
     /// A copied row without entries.
     empty: Vec<f64>,
