@@ -14,6 +14,7 @@ impl Loss for Huber {
     const FORMULA: &'static str =
         "(y - p)^2 / 2 if |y - p| <= delta else delta |y - p| - delta^2 / 2";
     const TARGET: Target = Target::Real;
+    const NEWTON_STEPS: f64 = 12.0;
     const PARAM: Option<Param> = Some(Param::positive("delta", 1.35));
 
     fn with_param(delta: f64) -> Self {

@@ -59,6 +59,9 @@ pub trait Loss: Copy + Send + Sync + 'static {
     const SMOOTH_RELATIVE: Option<&'static str> = None;
     /// Whether its curvature is the same everywhere, so that Newton's method takes a single step.
     const IS_QUADRATIC: bool = false;
+    /// Steps of Newton's method that a fit is likely to take if the loss is smooth but not quadratic: more where it
+    /// is flat on one side and straight on the other, because only the rows between count.
+    const NEWTON_STEPS: f64 = 5.0;
     /// Work of a step beside the arithmetic on its row, in about nanoseconds.
     const STEP_WORK: f64 = 20.0;
 

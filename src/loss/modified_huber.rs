@@ -11,6 +11,7 @@ impl Loss for ModifiedHuber {
     const NAME: &'static str = "modified_huber";
     const FORMULA: &'static str = "max(0, 1 - y p)^2 if y p >= -1 else -4 y p";
     const TARGET: Target = Target::Label;
+    const NEWTON_STEPS: f64 = 12.0;
 
     fn with_param(_: f64) -> Self {
         Self

@@ -14,6 +14,7 @@ impl Loss for SmoothHinge {
     const FORMULA: &'static str =
         "max over 0 <= b <= 1 of b (1 - y p) - gamma b^2 / 2 (the hinge with a rounded kink)";
     const TARGET: Target = Target::Label;
+    const NEWTON_STEPS: f64 = 12.0;
     const PARAM: Option<Param> = Some(Param::positive("gamma", 1.0));
 
     fn with_param(gamma: f64) -> Self {

@@ -35,6 +35,9 @@ const ROUNDING: f64 = 1e-12;
 /// Failures after which the method is given up.
 const PATIENCE: u32 = 8;
 
+/// Steps of Newton's method that a fit is likely to take if the loss is not smooth.
+const STEPS_AT_KINKS: f64 = 30.0;
+
 /// Part of a matrix of the columns that is computed again for a direction, on average: see
 /// [`hessian`](super::hessian).
 const RENEWED: f64 = 0.5;
@@ -64,8 +67,8 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
         let is_smooth = problem.loss().smoothness() > 0.0;
         let iterations = match is_smooth {
             _ if L::IS_QUADRATIC => 1.0,
-            true => 5.0,
-            false => 30.0,
+            true => L::NEWTON_STEPS,
+            false => STEPS_AT_KINKS,
         };
         let (way, system) = hessian::cheapest(problem.rows(), columns, free);
         let systems = if way == Way::Columns && !L::IS_QUADRATIC {
