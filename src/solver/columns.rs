@@ -382,9 +382,9 @@ mod tests {
             for j in [2, 7, 8 + i % 4] {
                 let k = (i * (j + 3)) % 23;
                 values.push(size * (0.1 * k as f64 - 0.9));
-                indices.push(j as i32);
+                indices.push(i32::try_from(j).expect("small"));
             }
-            indptr.push(values.len() as i64);
+            indptr.push(i64::try_from(values.len()).expect("small"));
         }
         let rows = Csr::new(
             Loan::new(&values),

@@ -152,7 +152,8 @@ impl Course<'_> {
             };
             if over || due {
                 stop = self.evaluate(process, step, watch)?;
-                if stop.is_none() && !over {
+                // Not at the end: what would begin then would only take memory.
+                if stop.is_none() && !over && step < last {
                     let answer = process.reconsider(&self.point, &self.history, watch)?;
                     stop = answer.break_value();
                 }

@@ -39,7 +39,7 @@ const PATIENCE: u32 = 8;
 const STEPS_AT_KINKS: f64 = 30.0;
 
 /// Part of a matrix of the columns that is computed again for a direction, on average: see
-/// [`hessian`](super::hessian).
+/// [`hessian`].
 const RENEWED: f64 = 0.5;
 
 impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {

@@ -41,8 +41,8 @@ const CHANGE: f64 = 0.1;
 const FEW_ROWS: f64 = 1.0 / 3.0;
 
 /// Steps of conjugate gradients for one direction: expected, and at most; the latter also for a quadratic
-/// loss, of which one direction is enough. (nycflights_onehot, squared: 46, 246 and 497 for `C` = 0.01, 1 and
-/// 100.)
+/// loss, of which one direction is enough. (The flights with one-hot columns take 46, 246 and 497 for `C` of
+/// 0.01, 1 and 100.)
 const EXPECTED_STEPS: f64 = 50.0;
 const MAX_STEPS: usize = 300;
 const MAX_STEPS_QUADRATIC: usize = 3000;
