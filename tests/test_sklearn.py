@@ -630,5 +630,5 @@ def test_two_numbers_are_classes_like_any_others(labels, class_weight):
 
 @pytest.mark.parametrize("y", [[0.5, 1.0, 0.5, 1.0], [0, 1.5, 0, 1.5]])
 def test_two_fractions_are_no_classes(y):
-    with pytest.raises(ValueError, match="y: .*continuous"):
+    with pytest.raises(ValueError, match=r"y: .*continuous"):
         Sdca("hinge").fit(np.eye(4), y)

@@ -298,8 +298,9 @@ class Labels:
 
 
 def _two_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
-    """Return the two classes of ``y``, if it holds just two whole numbers, and where the
-    second is: what scikit-learn's functions find, too, but several times as fast.
+    """Return the two classes of ``y``, if whole numbers, and where the second is.
+
+    scikit-learn's functions find the same, but take several times as long.
     """
     if y.dtype.kind not in "biuf" or not y.size:
         return None
