@@ -29,7 +29,7 @@ const COPIED: usize = 64;
 /// Matrices that are filled side by side, at most, and with how many cells altogether, if more than two; and
 /// the products of entries that each must be worth for every cell of it.
 const MAX_PARTS: usize = 8;
-const MAX_CELLS: usize = 1 << 21;
+const MAX_CELLS: usize = 1 << 17;
 const ENTRIES_PER_CELL: f64 = 8.0;
 
 /// Which columns are dense.
