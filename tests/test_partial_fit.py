@@ -399,9 +399,9 @@ def test_certify_proves_what_a_stream_has_learned(loss):
     proof = certify(model, problem.X, problem.y)
     w, b, _ = model_of(model)
     assert proof.objective == pytest.approx(problem.primal(w, b, 0.1), rel=1e-9)
-    best = problem.fit(lam=0.1, tol=1e-8)
-    # Both may be exact but for rounding.
-    assert proof.dual_objective <= best.objective_ * (1 + 1e-15)
+    # By plain epochs, whose objective stays above the optimum by more than rounding.
+    best = problem.fit(lam=0.1, tol=1e-8, accelerate=False)
+    assert proof.dual_objective <= best.objective_
     assert proof.gap >= proof.objective - best.objective_ - 1e-12
 
 
