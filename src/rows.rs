@@ -287,9 +287,44 @@ fn check_shape(n_rows: usize, n_cols: usize) -> Result<(), Error> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use ndarray::{Array2, array};
+
+    /// The arrays that [`Csr`] borrows.
+    pub(crate) struct CsrArrays {
+        values: Vec<f64>,
+        indices: Vec<i32>,
+        indptr: Vec<i64>,
+    }
+
+    impl CsrArrays {
+        /// Those of rows that are given by the column and the value of each entry.
+        pub(crate) fn new<R>(rows: impl IntoIterator<Item = R>) -> Self
+        where
+            R: IntoIterator<Item = (usize, f64)>,
+        {
+            let (mut values, mut indices, mut indptr) = (vec![], vec![], vec![0]);
+            for row in rows {
+                for (j, x) in row {
+                    indices.push(i32::try_from(j).expect("small"));
+                    values.push(x);
+                }
+                indptr.push(i64::try_from(values.len()).expect("small"));
+            }
+            Self {
+                values,
+                indices,
+                indptr,
+            }
+        }
+
+        /// The rows.
+        pub(crate) fn rows(&self, n_cols: usize) -> Csr<'_, f64, i32> {
+            let (values, indices) = (Loan::new(&self.values), Loan::new(&self.indices));
+            Csr::new(values, indices, Loan::new(&self.indptr), n_cols).expect("compressed rows")
+        }
+    }
 
     fn csr(values: &[f64], indices: &[i32], indptr: &[i32], n_cols: usize) -> Result<bool, Error> {
         Csr::new(

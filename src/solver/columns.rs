@@ -364,10 +364,9 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Loan;
     use crate::loss::Huber;
     use crate::problem::Regularisation;
-    use crate::rows::Csr;
+    use crate::rows::tests::CsrArrays;
     use crate::run::Unwatched;
 
     const N: usize = 300;
@@ -376,23 +375,14 @@ mod tests {
     /// `f` for a problem of rows with an entry in columns 2 and 7 and in one of the others, where some rows
     /// are large, and a function that solves with the sum for the weights.
     fn with_problem(fit_intercept: bool, f: impl Fn(&dyn Fn(&mut Gram, &[f64]) -> Vec<f64>)) {
-        let (mut values, mut indices, mut indptr) = (vec![], vec![], vec![0i64]);
-        for i in 0..N {
-            let size = if i % 30 == 4 { 1e7 } else { 1.0 };
-            for j in [2, 7, 8 + i % 4] {
+        let arrays = CsrArrays::new((0..N).map(|i| {
+            let size = if is_large(i) { 1e7 } else { 1.0 };
+            [2, 7, 8 + i % 4].map(|j| {
                 let k = (i * (j + 3)) % 23;
-                values.push(size * (0.1 * k as f64 - 0.9));
-                indices.push(i32::try_from(j).expect("small"));
-            }
-            indptr.push(i64::try_from(values.len()).expect("small"));
-        }
-        let rows = Csr::new(
-            Loan::new(&values),
-            Loan::new(&indices),
-            Loan::new(&indptr),
-            D,
-        );
-        let rows = rows.expect("compressed rows");
+                (j, size * (0.1 * k as f64 - 0.9))
+            })
+        }));
+        let rows = arrays.rows(D);
         let (targets, loss) = (vec![0.0; N], Huber::with_param(1.0));
         let lambda = Regularisation::Lambda(1.0);
         let problem = Problem::new(&rows, &targets, None, loss, lambda, fit_intercept);

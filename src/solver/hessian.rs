@@ -454,10 +454,10 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::Loan;
     use crate::loss::Squared;
     use crate::problem::Regularisation;
-    use crate::rows::{Csr, Dense};
+    use crate::rows::Dense;
+    use crate::rows::tests::CsrArrays;
     use crate::run::Unwatched;
     use ndarray::ArrayView2;
     use proptest::prelude::*;
@@ -484,22 +484,9 @@ mod tests {
             let mut watch = Watch::new(None, &mut unwatched);
             watch.engage(threads, usize::MAX, 1).expect("a few threads");
             if kind.sparse {
-                let (mut values, mut indices, mut indptr) = (vec![], vec![], vec![0]);
-                for row in &self.rows {
-                    for (j, &x) in row.iter().enumerate().filter(|(_, x)| **x != 0.0) {
-                        values.push(x);
-                        indices.push(i32::try_from(j).expect("small"));
-                    }
-                    indptr.push(i64::try_from(values.len()).expect("small"));
-                }
-                let rows = Csr::new(
-                    Loan::new(&values),
-                    Loan::new(&indices),
-                    Loan::new(&indptr),
-                    d,
-                );
-                let rows = rows.expect("compressed rows");
-                self.with_rows(&rows, &targets, kind, &mut watch, f);
+                let rows = self.rows.iter().map(|row| row.iter().copied().enumerate());
+                let arrays = CsrArrays::new(rows.map(|row| row.filter(|(_, x)| *x != 0.0)));
+                self.with_rows(&arrays.rows(d), &targets, kind, &mut watch, f);
             } else {
                 let entries = self.rows.concat();
                 let view = ArrayView2::from_shape((n, d), &entries).expect("n rows");
