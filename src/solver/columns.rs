@@ -332,7 +332,7 @@ impl Part {
         let (width, dense) = (self.width, &columns.dense);
         let n_cols = columns.places.len();
         if dense.len() < n_cols {
-            system.add_corner(&self.sparse);
+            system.add(&self.sparse);
         }
         for (place, &j) in dense.iter().enumerate() {
             for (&l, product) in dense[..=place].iter().zip(&self.products[place * width..]) {

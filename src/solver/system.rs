@@ -40,15 +40,8 @@ impl System {
         }
     }
 
-    /// Adds another matrix of the same size.
+    /// Adds another matrix to the first rows and columns: it may be smaller.
     pub(crate) fn add(&mut self, other: &Self) {
-        for (cell, other) in self.matrix.iter_mut().zip(&other.matrix) {
-            *cell += other;
-        }
-    }
-
-    /// Adds a matrix that may be smaller.
-    pub(crate) fn add_corner(&mut self, other: &Self) {
         let rows = self.matrix.chunks_mut(self.size.max(1));
         for (row, other) in rows.zip(other.matrix.chunks(other.size.max(1))) {
             for (cell, other) in row.iter_mut().zip(other) {
