@@ -38,6 +38,9 @@ GROWTH = 1.5
 # So many fits in a row without progress end a sweep. The primal objective of a dual
 # method goes up and down with its passes.
 PATIENCE = {"tolerance": 5, "iterations": 10}
+# Containers inside so many others have a line of the file each, not one for each item:
+# a solver of a row with all its fits, or a fit of a cell.
+ONE_LINE_DEPTH = 4
 DISTRIBUTIONS = (
     "sdca-rs",
     "numpy",
@@ -357,8 +360,24 @@ def memory_bytes() -> int:
 def save(run: dict[str, Any], path: Path) -> None:
     """Write the results, so that an interruption leaves the old or the new file."""
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(run, indent=1) + "\n")
+    partial.write_text(json_lines(run) + "\n")
     partial.replace(path)
+
+
+def json_lines(value: Any, depth: int = 0) -> str:
+    """Return JSON with a line for each item, down to a depth; the keys are strings."""
+    if depth == ONE_LINE_DEPTH or not value or not isinstance(value, dict | list):
+        return json.dumps(value)
+    if isinstance(value, dict):
+        pairs = value.items()
+        items = [f"{json.dumps(k)}: {json_lines(v, depth + 1)}" for k, v in pairs]
+        left, right = "{}"
+    else:
+        items = [json_lines(item, depth + 1) for item in value]
+        left, right = "[]"
+    line = "\n" + " " * depth
+    lines = f",{line} ".join(items)
+    return f"{left}{line} {lines}{line}{right}"
 
 
 def row_keys(
