@@ -41,8 +41,8 @@ pub(crate) trait Process {
         Phase::default()
     }
 
-    /// Told after each evaluation that does not end the run, the one of the start included. `Break` ends
-    /// it: there is nothing left to be gained.
+    /// Told after each evaluation that does not end the run, the one of the start included, but not after
+    /// the last epoch (see [`Course::go`]). `Break` ends it: there is nothing left to be gained.
     fn reconsider(
         &mut self,
         _point: &Point,
