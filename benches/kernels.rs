@@ -1,4 +1,4 @@
-//! The kernels on one row, each beside its naive twin.
+//! The kernels, each beside its naive twin.
 //!
 //! ```text
 //! cargo bench --bench kernels                             # all
@@ -6,16 +6,18 @@
 //! cargo bench --bench kernels -- '/(avx2|naive)/100$'
 //! ```
 //!
-//! Throughput is in stored entries. The id carries all parameters:
+//! Throughput is in stored entries; in products of entries where these are summed. The id carries all
+//! parameters:
 //!
 //! ```text
 //! dense_dot/{number}/{instructions or "naive"}/{length}
 //! sparse_dot/{number}/{index}/{"fast" or "naive"}/{length}
+//! gram_products/{instructions or "naive"}/{dense columns}
 //! ```
 //!
-//! and so for `axpy` and `sq_norm`; the latter has one dense version, the portable one, and no index.
-//! Dense kernels are measured for all vector instructions that this CPU has. All vectors stay in the
-//! cache.
+//! and so for `axpy` and `sq_norm`, of which the latter has one dense version, the portable one, and no
+//! index; and for `gram_mixed`. Dense kernels are measured for all vector instructions that this CPU has.
+//! All vectors stay in the cache.
 
 #![allow(missing_docs)]
 
@@ -27,6 +29,7 @@ use criterion::measurement::WallTime;
 use criterion::{
     BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
 };
+use sdca_rs::kernel::gram::{self, Block, Entry, LANES};
 use sdca_rs::kernel::{
     Index, Level, Loan, Real, dense_axpy, dense_dot, dense_sq_norm, sparse_axpy, sparse_dot,
     sparse_sq_norm,
@@ -39,11 +42,19 @@ const LENGTHS: [usize; 3] = [8, 100, 1000];
 /// Columns of the sparse rows.
 const N_COLS: usize = 100_000;
 
+/// For sums of products: numbers of dense columns; rows at a time, as many as a fit takes; and sparse columns,
+/// with so many entries in a row.
+const N_DENSE: [usize; 3] = [8, 100, 200];
+const N_ROWS: usize = 64;
+const N_SPARSE: usize = 100;
+const SPARSE_PER_ROW: usize = 10;
+
 /// So small that the sums stay finite however often it is added.
 const SCALE: f64 = 1e-9;
 
 /// What one would write without a second thought.
 mod naive {
+    use sdca_rs::kernel::gram::{Block, Entry};
     use sdca_rs::kernel::{Index, Real};
 
     pub(super) fn dense_dot<F: Real>(x: &[F], w: &[f64]) -> f64 {
@@ -75,6 +86,29 @@ mod naive {
             w[j.to_usize()] += scale * x.into();
         }
     }
+
+    pub(super) fn gram_products(block: Block<'_>, weights: &[f64], out: &mut [f64]) {
+        for (row, h) in block.rows.chunks(block.width).zip(weights) {
+            for (j, out) in out.chunks_mut(block.width).take(block.used).enumerate() {
+                for (out, z) in out.iter_mut().zip(&row[..=j]) {
+                    *out += h * row[j] * z;
+                }
+            }
+        }
+    }
+
+    pub(super) fn gram_mixed(block: Block<'_>, entries: &[Entry], ends: &[usize], out: &mut [f64]) {
+        let mut from = 0;
+        for (row, &end) in block.rows.chunks(block.width).zip(ends) {
+            for &(column, x) in &entries[from..end] {
+                let out = &mut out[column as usize * block.width..];
+                for (out, z) in out.iter_mut().zip(&row[..block.used]) {
+                    *out += x * z;
+                }
+            }
+            from = end;
+        }
+    }
 }
 
 /// Numbers in [-1, 1), the same ones in either precision.
@@ -85,10 +119,10 @@ fn numbers<F: From<f32>>(n: usize, seed: u64) -> Vec<F> {
         .collect()
 }
 
-/// The sorted columns of a row, one from each of `n` equal ranges.
-fn columns<I: TryFrom<usize>>(n: usize, seed: u64) -> Vec<I> {
+/// The sorted columns of a row, one from each of `n` equal ranges of all `n_cols`.
+fn columns<I: TryFrom<usize>>(n: usize, n_cols: usize, seed: u64) -> Vec<I> {
     let mut generator = Generator::new(seed);
-    let range = N_COLS / n;
+    let range = n_cols / n;
     (0..n)
         .map(|k| k * range + generator.below(range as u64) as usize)
         .map(|j| I::try_from(j).ok().expect("few columns"))
@@ -158,7 +192,7 @@ fn sparse<F: Real + From<f32>, I: Index + TryFrom<usize>>(criterion: &mut Criter
     let mut dots = group(criterion, format!("sparse_dot/{types}"));
     for len in LENGTHS {
         dots.throughput(Throughput::Elements(len as u64));
-        let (values, indices) = (numbers::<F>(len, 3), columns::<I>(len, 4));
+        let (values, indices) = (numbers::<F>(len, 3), columns::<I>(len, N_COLS, 4));
         let w = numbers::<f64>(N_COLS, 5);
         dots.bench_function(BenchmarkId::new("fast", len), |b| {
             let (values, indices) = (Loan::new(&values), Loan::new(&indices));
@@ -173,7 +207,7 @@ fn sparse<F: Real + From<f32>, I: Index + TryFrom<usize>>(criterion: &mut Criter
     let mut axpys = group(criterion, format!("sparse_axpy/{types}"));
     for len in LENGTHS {
         axpys.throughput(Throughput::Elements(len as u64));
-        let (values, indices) = (numbers::<F>(len, 3), columns::<I>(len, 4));
+        let (values, indices) = (numbers::<F>(len, 3), columns::<I>(len, N_COLS, 4));
         let mut w = numbers::<f64>(N_COLS, 5);
         axpys.bench_function(BenchmarkId::new("fast", len), |b| {
             let (values, indices) = (Loan::new(&values), Loan::new(&indices));
@@ -217,6 +251,78 @@ fn sparse_norms<F: Real + From<f32>>(criterion: &mut Criterion) {
     norms.finish();
 }
 
+/// Rows of `used` numbers, with zeros up to their width.
+fn padded(used: usize) -> Vec<f64> {
+    let width = used.next_multiple_of(LANES);
+    let mut rows = numbers(N_ROWS * width, 6);
+    for row in rows.chunks_mut(width) {
+        row[used..].fill(0.0);
+    }
+    rows
+}
+
+fn gram_block(rows: &[f64], used: usize) -> Block<'_> {
+    let width = rows.len() / N_ROWS;
+    Block { rows, width, used }
+}
+
+fn gram_products(criterion: &mut Criterion) {
+    let mut products = group(criterion, "gram_products".into());
+    let weights = numbers::<f64>(N_ROWS, 7);
+    for used in N_DENSE {
+        let count = N_ROWS * used * (used + 1) / 2;
+        products.throughput(Throughput::Elements(count as u64));
+        let rows = padded(used);
+        let block = gram_block(&rows, used);
+        let mut out = vec![0.0; block.width * block.width];
+        for level in Level::available() {
+            products.bench_function(BenchmarkId::new(level.name(), used), |b| {
+                b.iter(|| {
+                    let (block, weights) = (black_box(block), black_box(&weights));
+                    gram::add_products(level, block, weights, black_box(&mut out));
+                });
+            });
+        }
+        products.bench_function(BenchmarkId::new("naive", used), |b| {
+            b.iter(|| {
+                let (block, weights) = (black_box(block), black_box(&weights));
+                naive::gram_products(block, weights, black_box(&mut out));
+            });
+        });
+    }
+    products.finish();
+}
+
+fn gram_mixed(criterion: &mut Criterion) {
+    let mut mixed = group(criterion, "gram_mixed".into());
+    let entries: Vec<Entry> = (0..N_ROWS)
+        .flat_map(|i| columns(SPARSE_PER_ROW, N_SPARSE, i as u64))
+        .zip(numbers(N_ROWS * SPARSE_PER_ROW, 8))
+        .collect();
+    let ends: Vec<usize> = (1..=N_ROWS).map(|i| i * SPARSE_PER_ROW).collect();
+    for used in N_DENSE {
+        mixed.throughput(Throughput::Elements((entries.len() * used) as u64));
+        let rows = padded(used);
+        let block = gram_block(&rows, used);
+        let mut out = vec![0.0; N_SPARSE * block.width];
+        for level in Level::available() {
+            mixed.bench_function(BenchmarkId::new(level.name(), used), |b| {
+                b.iter(|| {
+                    let (entries, ends) = (black_box(&entries), black_box(&ends));
+                    gram::add_mixed(level, black_box(block), entries, ends, black_box(&mut out));
+                });
+            });
+        }
+        mixed.bench_function(BenchmarkId::new("naive", used), |b| {
+            b.iter(|| {
+                let (entries, ends) = (black_box(&entries), black_box(&ends));
+                naive::gram_mixed(black_box(block), entries, ends, black_box(&mut out));
+            });
+        });
+    }
+    mixed.finish();
+}
+
 criterion_group!(
     kernels,
     dense::<f64>,
@@ -227,5 +333,7 @@ criterion_group!(
     sparse::<f32, i64>,
     sparse_norms::<f64>,
     sparse_norms::<f32>,
+    gram_products,
+    gram_mixed,
 );
 criterion_main!(kernels);

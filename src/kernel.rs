@@ -14,7 +14,7 @@
 //! Whoever lends them promises not to write meanwhile; who breaks the promise gets wrong numbers.
 
 mod dense;
-pub(crate) mod gram;
+pub mod gram;
 pub(crate) mod lanes;
 
 use std::marker::PhantomData;

@@ -7,22 +7,25 @@
 use super::dense::{Kind, Level};
 
 /// Numbers taken together.
-pub(crate) const LANES: usize = 8;
+pub const LANES: usize = 8;
 
-/// An entry of a row.
-pub(crate) type Entry = (u32, f64);
+/// An entry of a row: its column and its value.
+pub type Entry = (u32, f64);
 
 /// Rows of `width` numbers, of which the first `used` mean something.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Block<'a> {
-    pub(crate) rows: &'a [f64],
-    pub(crate) width: usize,
-    pub(crate) used: usize,
+pub struct Block<'a> {
+    /// The numbers, row after row.
+    pub rows: &'a [f64],
+    /// Numbers in a row, a multiple of [`LANES`].
+    pub width: usize,
+    /// How many of them mean something.
+    pub used: usize,
 }
 
 /// `out += sum_r h_r z_r z_r'` for the rows `z_r` and their weights. Cells right of the diagonal may get
 /// their sum or not.
-pub(crate) fn add_products(level: Level, block: Block<'_>, weights: &[f64], out: &mut [f64]) {
+pub fn add_products(level: Level, block: Block<'_>, weights: &[f64], out: &mut [f64]) {
     match level.0 {
         Kind::Portable => portable::products::<4>(block, weights, out),
         #[cfg(target_arch = "x86_64")]
@@ -39,7 +42,7 @@ pub(crate) fn add_products(level: Level, block: Block<'_>, weights: &[f64], out:
 
 /// `out_column += x z_r` for the entries `(column, x)` of each row that are in other columns: those of row `r`
 /// end before `ends[r]`. `out` has a line of `width` numbers for each column.
-pub(crate) fn add_mixed(
+pub fn add_mixed(
     level: Level,
     block: Block<'_>,
     entries: &[Entry],
