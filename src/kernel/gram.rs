@@ -95,13 +95,10 @@ mod portable {
         let Block { rows, width, .. } = block;
         let mut from = 0;
         for (row, &end) in rows.chunks_exact(width).zip(ends) {
-            let row = row.as_chunks::<LANES>().0;
             for &(column, value) in &entries[from..end] {
                 let out = &mut out[column as usize * width..][..width];
-                for (out, row) in out.as_chunks_mut::<LANES>().0.iter_mut().zip(row) {
-                    for (out, x) in out.iter_mut().zip(row) {
-                        *out += value * x;
-                    }
+                for (out, x) in out.iter_mut().zip(row) {
+                    *out += value * x;
                 }
             }
             from = end;
@@ -110,7 +107,7 @@ mod portable {
 }
 
 /// The same in vectors that are named, because the compiler keeps an array of sums in memory in some builds
-/// and in registers in others. `mixed` it compiles well.
+/// and in registers in others. `mixed` it compiles well, as one loop: cut into chunks, it gathers and scatters.
 #[cfg(target_arch = "x86_64")]
 macro_rules! vectors {
     ($module:ident, $features:literal, $n_vectors:literal, $zero:ident, $same:ident, $load:ident, $store:ident,
