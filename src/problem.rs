@@ -253,45 +253,56 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     ) -> Result<(), Error> {
         coef.clear();
         coef.resize(self.rows.n_cols(), 0.0);
-        self.add_rows(|i| self.rate(i) * dual[i], coef, watch)
+        self.add_rows(|i| self.rate(i) * dual[i], coef, watch)?;
+        Ok(())
     }
 
-    /// `sum += sum_i share(i) x_i`.
+    /// `sum += sum_i share(i) x_i`; returns `sum_i share(i)`.
     pub(crate) fn add_rows(
         &self,
         share: impl Fn(usize) -> f64 + Sync,
         sum: &mut [f64],
         watch: &mut Watch<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<f64, Error> {
         let add = |block: Range<usize>, sum: &mut [f64]| {
+            let mut total = 0.0;
             for i in block {
                 let share = share(i);
+                total += share;
                 if share != 0.0 {
                     self.rows.axpy(i, share, sum);
                 }
             }
+            total
         };
-        let size = self.block_size();
-        let entries = size * self.rows.n_stored() / self.rows.n_rows();
-        if entries < ENTRIES_PER_COLUMN * sum.len() {
+        let mut total = 0.0;
+        if !self.sums_by_blocks() {
             for block in self.blocks() {
-                add(block, sum);
+                total += add(block, sum);
                 watch.beat()?;
             }
-            return Ok(());
+            return Ok(total);
         }
-        // A sum of its own for each block, where that is little beside the work.
-        let n_rows = self.rows.n_rows();
+        let (n_rows, size) = (self.rows.n_rows(), self.block_size());
         let part = |k: usize| {
             let mut part = vec![0.0; self.rows.n_cols()];
-            add(k * size..n_rows.min((k + 1) * size), &mut part);
-            part
+            let total = add(k * size..n_rows.min((k + 1) * size), &mut part);
+            (part, total)
         };
-        watch.fold(n_rows.div_ceil(size), part, |part| {
+        watch.fold(n_rows.div_ceil(size), part, |(part, of_part)| {
             for (sum, part) in sum.iter_mut().zip(part) {
                 *sum += part;
             }
-        })
+            total += of_part;
+        })?;
+        Ok(total)
+    }
+
+    /// Whether each block sums its rows into a vector of its own, so that threads can share them: where that
+    /// is little beside the work.
+    pub(crate) fn sums_by_blocks(&self) -> bool {
+        let entries = self.block_size() * self.rows.n_stored() / self.rows.n_rows();
+        entries >= ENTRIES_PER_COLUMN * self.rows.n_cols()
     }
 
     /// The term of row `i` in the gap, never negative but for rounding:

@@ -38,10 +38,6 @@ const PATIENCE: u32 = 8;
 /// Steps of Newton's method that a fit is likely to take if the loss is not smooth.
 const STEPS_AT_KINKS: f64 = 30.0;
 
-/// Part of a matrix of the columns that is computed again for a direction, on average: see
-/// [`hessian`].
-const RENEWED: f64 = 0.5;
-
 impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
     /// Work of the whole finish from the dual point `a(i)` on, in about nanoseconds, and whether that is
     /// as good as certain. It is not where rows lie flat and conjugate gradients are the way: which rows
@@ -70,14 +66,8 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
             true => L::NEWTON_STEPS,
             false => STEPS_AT_KINKS,
         };
-        let (way, system) = hessian::cheapest(problem.rows(), columns, free);
-        let systems = if way == Way::Columns && !L::IS_QUADRATIC {
-            RENEWED * iterations
-        } else {
-            iterations
-        };
-        let work = iterations * course::work(problem, 10.0) + systems * system;
-        (work, way)
+        let (way, system) = hessian::cheapest::<R, L>(problem.rows(), columns, free);
+        (iterations * (course::work(problem, 10.0) + system), way)
     }
 
     /// The same as for [`Self::work`], where nothing is known yet of which rows are going to lie flat.

@@ -5,10 +5,12 @@
 //! ```
 //!
 //! where the identity leaves out the intercept, `x_i` stands for the centred row with a last entry of 1
-//! for the intercept if there is one, and `r_i >= 0`. There are three ways, and the cheapest one that
+//! for the intercept if there is one, and `r_i >= 0`. There are four ways, and the cheapest one that
 //! is possible is taken:
 //!
 //! * **By columns.** `H` itself, for few columns, by Cholesky's method.
+//! * **By a sample.** The same for a sample of the rows, which preconditions a few steps of conjugate
+//!   gradients on all of them: for many rows of some hundred columns, see [`super::sample`].
 //! * **By rows**, for few rows with `r_i > 0`. With `t_i = r_i x_i.d` the first lines of the system are
 //!   `lambda d = -grad F - sum_i t_i x_i`, which turns it into
 //!
@@ -27,6 +29,7 @@ use crate::problem::Problem;
 use crate::rows::Rows;
 use crate::run::Watch;
 use crate::solver::columns::{Columns, Gram};
+use crate::solver::sample::{self, Sample};
 use crate::solver::system::System;
 
 /// Most unknowns for which a system is set up: a matrix of 72 MB.
@@ -35,6 +38,9 @@ const MAX_UNKNOWNS: usize = 3000;
 /// Rows whose weight has changed by less than this part count with the one that they had: the direction is
 /// then wrong by about as much, but costs only the rows that have changed.
 const CHANGE: f64 = 0.1;
+
+/// Part of the matrix that is computed again for a direction, on average.
+const RENEWED: f64 = 0.5;
 
 /// So many rows in comparison to columns may be solved for: products of rows have fewer digits to tell
 /// columns of very different sizes apart, where sums over columns can be scaled.
@@ -60,25 +66,35 @@ pub(crate) fn columns<R: Rows>(rows: &R) -> Columns {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     Columns,
+    Sample,
     Rows,
     ConjugateGradients,
 }
 
-/// The cheapest way for a Hessian with `count` rows, and its work in about nanoseconds.
-pub(crate) fn cheapest<R: Rows>(rows: &R, columns: &Columns, count: usize) -> (Way, f64) {
+/// The cheapest way for a Hessian with `count` rows, and its work in about nanoseconds: of one direction on
+/// average.
+pub(crate) fn cheapest<R: Rows, L: Loss>(rows: &R, columns: &Columns, count: usize) -> (Way, f64) {
     let (n, n_cols) = (count as f64, rows.n_cols() as f64);
     let per_row = rows.n_stored() as f64 / rows.n_rows() as f64;
     let cholesky = |unknowns: f64| 0.017 * unknowns.powi(3);
+    let pass = |share: f64| share * R::ENTRY_WORK * n * per_row + 15.0 * n;
     let mut best = (
         Way::ConjugateGradients,
-        EXPECTED_STEPS * (1.5 * R::ENTRY_WORK * n * per_row + 15.0 * n + 10.0 * n_cols),
+        EXPECTED_STEPS * (pass(1.5) + 10.0 * n_cols),
     );
     if rows.n_cols() <= MAX_UNKNOWNS {
+        let of_row = outer_work(rows, columns).0;
+        let renewed = if L::IS_QUADRATIC { 1.0 } else { RENEWED };
         // Certain where conjugate gradients are not.
-        best = (
-            Way::Columns,
-            n * outer_work(rows, columns).0 + cholesky(n_cols),
-        );
+        best = (Way::Columns, renewed * n * of_row + cholesky(n_cols));
+        let size = sample::size(rows.n_cols()).min(count);
+        if !L::IS_QUADRATIC {
+            let factor = sample::RENEWED * (size as f64 * of_row + cholesky(n_cols));
+            let work = factor + sample::EXPECTED_STEPS * (pass(1.0) + 0.3 * n_cols * n_cols);
+            if work < sample::WORTH * best.1 {
+                best = (Way::Sample, work);
+            }
+        }
     }
     if count <= MAX_UNKNOWNS && count as f64 <= FEW_ROWS * n_cols {
         let products = 0.15 * R::ENTRY_WORK * n * n * per_row + 2.0 * n * n_cols;
@@ -141,6 +157,30 @@ impl<R: Rows, L: Loss> Design<'_, '_, R, L> {
         })
     }
 
+    /// The sum of the rows with `weights`, each times its weight and its product with `v`. `room` is for those
+    /// products.
+    fn image(
+        &self,
+        weights: &[f64],
+        v: &[f64],
+        room: &mut Vec<f64>,
+        watch: &mut Watch<'_>,
+    ) -> Result<Vec<f64>, Error> {
+        let rows = self.problem.rows();
+        if !R::IS_SPARSE && self.problem.sums_by_blocks() {
+            // In one pass, for which the rows come from memory once. (Compressed ones gain nothing from that.)
+            let (coef, shift) = (&v[..rows.n_cols()], self.shift(v));
+            let share = |i: usize| match weights[i] {
+                r if r > 0.0 => r * (rows.dot(i, coef) + shift),
+                _ => 0.0,
+            };
+            return self.sum(share, watch);
+        }
+        room.resize(rows.n_rows(), 0.0);
+        self.products(v, |i| weights[i] > 0.0, room, watch)?;
+        self.sum(|i| weights[i] * room[i], watch)
+    }
+
     /// The sum of all rows times `share(i)`.
     pub(crate) fn sum(
         &self,
@@ -148,12 +188,8 @@ impl<R: Rows, L: Loss> Design<'_, '_, R, L> {
         watch: &mut Watch<'_>,
     ) -> Result<Vec<f64>, Error> {
         let mut sum = vec![0.0; self.problem.rows().n_cols()];
-        self.problem.add_rows(&share, &mut sum, watch)?;
+        let total = self.problem.add_rows(share, &mut sum, watch)?;
         if self.problem.fit_intercept() {
-            let totals = self
-                .problem
-                .by_blocks(watch, |block| block.map(&share).sum::<f64>())?;
-            let total: f64 = totals.iter().sum();
             for (sum, m) in sum.iter_mut().zip(&self.mu) {
                 *sum -= total * m;
             }
@@ -168,6 +204,7 @@ impl<R: Rows, L: Loss> Design<'_, '_, R, L> {
 pub(crate) struct Memory {
     system: System,
     gram: Gram,
+    sample: Sample,
 }
 
 /// `H`, given by the weights `r` of its rows.
@@ -193,8 +230,16 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             let coef = coef.iter().map(|g| -g / self.design.problem.lambda());
             return Ok(coef.chain(rest.iter().map(|g| -g)).collect());
         }
-        match cheapest(self.design.problem.rows(), self.design.columns, count).0 {
-            Way::Columns => self.by_columns(gradient, precision, memory, watch),
+        let way = cheapest::<R, L>(self.design.problem.rows(), self.design.columns, count).0;
+        if way == Way::Sample {
+            let precision = precision.max(sample::PRECISION);
+            let found = self.by_sample(gradient, precision, &mut memory.sample, watch)?;
+            if let Some(direction) = found {
+                return Ok(direction);
+            }
+        }
+        match way {
+            Way::Columns | Way::Sample => self.by_columns(gradient, precision, memory, watch),
             Way::Rows => self.by_rows(gradient, &mut memory.system, watch),
             Way::ConjugateGradients => self.by_conjugate_gradients(gradient, precision, watch),
         }
@@ -207,11 +252,33 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         memory: &mut Memory,
         watch: &mut Watch<'_>,
     ) -> Result<Vec<f64>, Error> {
-        let Design { problem, .. } = self.design;
-        let Memory { system, gram } = memory;
+        let (rows, columns) = (self.design.problem.rows(), self.design.columns);
+        let Memory { system, gram, .. } = memory;
+        self.factor(system, gram, watch)?;
+        let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
+        let room = precision * precision * dot(gradient, gradient);
+        if is_affordable_again(rows, columns) && system.remainder(&direction) > room {
+            self.solve_again(&mut direction, system, watch)?;
+        } else {
+            system.solve(&mut direction);
+        }
+        Ok(direction)
+    }
+
+    /// Makes `system` that of the columns, and factors it.
+    fn factor(
+        &self,
+        system: &mut System,
+        gram: &mut Gram,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        let Design {
+            problem,
+            mu,
+            columns,
+        } = self.design;
         let rows = problem.rows();
-        system.clear(gradient.len());
-        let Design { columns, mu, .. } = self.design;
+        system.clear(rows.n_cols() + usize::from(problem.fit_intercept()));
         if outer_work(rows, columns).1 {
             let weights = (self.weights, CHANGE);
             gram.update(columns, (problem, mu), weights, system, watch)?;
@@ -221,14 +288,64 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         }
         system.add_diagonal(rows.n_cols(), problem.lambda());
         system.factor();
-        let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
-        let room = precision * precision * dot(gradient, gradient);
-        if is_affordable_again(rows, columns) && system.remainder(&direction) > room {
-            self.solve_again(&mut direction, system, watch)?;
-        } else {
-            system.solve(&mut direction);
+        Ok(())
+    }
+
+    /// By conjugate gradients with the matrix of a sample of the rows to precondition them; nothing if that does
+    /// not get there.
+    fn by_sample(
+        &self,
+        gradient: &[f64],
+        precision: f64,
+        sample: &mut Sample,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Vec<f64>>, Error> {
+        while !sample.has_failed() {
+            if sample.is_stale() {
+                let design = self.design;
+                if sample.importance.is_empty() {
+                    sample.importance = self.importance(watch)?;
+                }
+                let weights = &sample.choose(self.weights, design.problem.rows().n_cols());
+                let mut once = Gram::default();
+                Hessian { design, weights }.factor(&mut sample.system, &mut once, watch)?;
+            }
+            let room = precision * precision * dot(gradient, gradient);
+            let (mut direction, mut steps) = (vec![0.0; gradient.len()], None);
+            // Or else what is held fast would count as solved.
+            if sample.system.remainder(gradient) <= room {
+                let precondition = |v: &[f64]| {
+                    let mut v = v.to_vec();
+                    sample.system.solve(&mut v);
+                    v
+                };
+                let most = sample.patience();
+                (direction, steps) =
+                    self.conjugate_gradients(gradient, precision, most, &precondition, watch)?;
+            }
+            sample.has_taken(steps);
+            if steps.is_some() || watch.is_over() {
+                return Ok(Some(direction));
+            }
         }
-        Ok(direction)
+        Ok(None)
+    }
+
+    /// What each row is of the diagonal of `H`, as a sum over the columns, but for its weight.
+    fn importance(&self, watch: &mut Watch<'_>) -> Result<Vec<f64>, Error> {
+        let Design { problem, mu, .. } = self.design;
+        let (n_cols, diagonal) = (problem.rows().n_cols(), self.diagonal(watch)?);
+        let of_intercept = diagonal.get(n_cols).map_or(0.0, |total| 1.0 / total);
+        let mut importance = vec![0.0; problem.rows().n_rows()];
+        watch.change(&mut importance, problem.block_size(), |i, _| {
+            let mut sum = of_intercept;
+            problem.rows().visit(i, |j, x| {
+                let x = x - mu.get(j).unwrap_or(&0.0);
+                sum += x * x / diagonal[j];
+            });
+            sum
+        })?;
+        Ok(importance)
     }
 
     /// The solution of the system of the columns where sums of products have lost a direction that
@@ -356,16 +473,38 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         precision: f64,
         watch: &mut Watch<'_>,
     ) -> Result<Vec<f64>, Error> {
-        let (design, problem) = (self.design, self.design.problem);
-        let (n_cols, lambda) = (problem.rows().n_cols(), problem.lambda());
         let diagonal = self.diagonal(watch)?;
         let precondition =
             |v: &[f64]| -> Vec<f64> { v.iter().zip(&diagonal).map(|(v, d)| v / d).collect() };
-        let mut products = vec![0.0; problem.rows().n_rows()];
+        let most = if L::IS_QUADRATIC {
+            MAX_STEPS_QUADRATIC
+        } else {
+            MAX_STEPS
+        };
+        let found = self.conjugate_gradients(gradient, precision, most, &precondition, watch)?;
+        Ok(found.0)
+    }
+
+    /// The direction that at most `max_steps` of conjugate gradients lead to, and how many it took, if they were
+    /// enough.
+    fn conjugate_gradients(
+        &self,
+        gradient: &[f64],
+        precision: f64,
+        max_steps: usize,
+        precondition: &dyn Fn(&[f64]) -> Vec<f64>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(Vec<f64>, Option<usize>), Error> {
+        let (design, problem) = (self.design, self.design.problem);
+        let (n_cols, lambda) = (problem.rows().n_cols(), problem.lambda());
+        let mut room = Vec::new();
         let mut direction = vec![0.0; gradient.len()];
         let mut residual: Vec<f64> = gradient.iter().map(|g| -g).collect();
         let mut scaled = precondition(&residual);
         let mut size = dot(&residual, &scaled);
+        if size == 0.0 {
+            return Ok((direction, Some(0)));
+        }
         // In the measure of the gap, `|r|^2`, only where the direction leads to the solution: before, what
         // counts is how far the objective falls.
         let measure = |residual: &[f64], size: f64| {
@@ -376,16 +515,9 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             }
         };
         let enough = precision * precision * measure(gradient, size);
-        let max_steps = if L::IS_QUADRATIC {
-            MAX_STEPS_QUADRATIC
-        } else {
-            MAX_STEPS
-        };
         let mut way = scaled.clone();
-        for _ in 0..max_steps {
-            let counts = |i: usize| self.weights[i] > 0.0;
-            design.products(&way, counts, &mut products, watch)?;
-            let mut image = design.sum(|i| self.weights[i] * products[i], watch)?;
+        for steps in 1..=max_steps {
+            let mut image = design.image(self.weights, &way, &mut room, watch)?;
             for (image, v) in image.iter_mut().zip(&way[..n_cols]) {
                 *image += lambda * v;
             }
@@ -402,15 +534,18 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             scaled = precondition(&residual);
             let before = size;
             size = dot(&residual, &scaled);
-            // Any point on the way is a direction in which the objective falls.
-            if measure(&residual, size) <= enough || watch.is_over() {
+            if measure(&residual, size) <= enough {
+                return Ok((direction, Some(steps)));
+            }
+            if watch.is_over() {
                 break;
             }
             for (v, s) in way.iter_mut().zip(&scaled) {
                 *v = s + size / before * *v;
             }
         }
-        Ok(direction)
+        // Any point on the way is a direction in which the objective falls.
+        Ok((direction, None))
     }
 
     /// The diagonal of `H`.
@@ -454,7 +589,7 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loss::Squared;
+    use crate::loss::{Log, Squared};
     use crate::problem::Regularisation;
     use crate::rows::Dense;
     use crate::rows::tests::CsrArrays;
@@ -584,6 +719,14 @@ mod tests {
     trait Solve {
         /// The direction by one of the ways, or by the cheapest.
         fn solve(&self, way: Option<Way>, gradient: &[f64], watch: &mut Watch<'_>) -> Vector;
+        /// The direction to the `aim`, a gradient and a precision, by a sample that has served for other weights
+        /// before, if any; and whether it is to serve for the next one.
+        fn solve_by_sample(
+            &self,
+            before: Option<&[f64]>,
+            aim: (&[f64], f64),
+            watch: &mut Watch<'_>,
+        ) -> (Vector, bool);
         /// Whether the matrix of the columns is left to [`Columns`].
         fn is_by_columns(&self) -> bool;
         fn products(&self, v: &[f64], watch: &mut Watch<'_>) -> Vector;
@@ -600,10 +743,33 @@ mod tests {
             let direction = match way {
                 None => self.direction(gradient, TINY, &mut memory, watch),
                 Some(Way::Columns) => self.by_columns(gradient, TINY, &mut memory, watch),
+                Some(Way::Sample) => {
+                    return self.solve_by_sample(None, (gradient, TINY), watch).0;
+                }
                 Some(Way::Rows) => self.by_rows(gradient, &mut memory.system, watch),
                 Some(Way::ConjugateGradients) => self.by_conjugate_gradients(gradient, TINY, watch),
             };
             direction.expect("not interrupted")
+        }
+
+        fn solve_by_sample(
+            &self,
+            before: Option<&[f64]>,
+            (gradient, precision): (&[f64], f64),
+            watch: &mut Watch<'_>,
+        ) -> (Vector, bool) {
+            let (design, mut sample) = (self.design, Sample::default());
+            let mut solve = |weights: &[f64], precision: f64| {
+                let found =
+                    Hessian { design, weights }.by_sample(gradient, precision, &mut sample, watch);
+                found.expect("not interrupted").expect("steps enough")
+            };
+            if let Some(before) = before {
+                // A few steps, after which the sample is not given up.
+                solve(before, sample::PRECISION);
+            }
+            let direction = solve(self.weights, precision);
+            (direction, !sample.is_stale())
         }
 
         fn is_by_columns(&self) -> bool {
@@ -631,8 +797,9 @@ mod tests {
         }
     }
 
-    const WAYS: [Option<Way>; 4] = [
+    const WAYS: [Option<Way>; 5] = [
         Some(Way::Columns),
+        Some(Way::Sample),
         Some(Way::Rows),
         Some(Way::ConjugateGradients),
         None,
@@ -887,7 +1054,7 @@ mod tests {
         };
         for kind in kinds() {
             let gradient = case.gradient(kind.intercept);
-            for way in [Way::Columns, Way::ConjugateGradients] {
+            for way in [Way::Columns, Way::Sample, Way::ConjugateGradients] {
                 let found = std::cell::RefCell::new(Vec::new());
                 for threads in [1, 2, 3] {
                     case.with(kind, threads, |hessian, watch| {
@@ -902,6 +1069,46 @@ mod tests {
                 assert_eq!(found[0], found[1]);
                 assert_eq!(found[0], found[2]);
             }
+        }
+    }
+
+    /// Rows of which two each are all that there is of some columns; without them in the sample, it would take a
+    /// step for each of those columns.
+    #[test]
+    fn a_sample_has_the_rows_of_rare_columns_and_yields_to_another() {
+        let (n, d, rare) = (4000, 24, 12);
+        let mut seed = 1u32;
+        let mut uniform = || {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f64::from(seed >> 8) / f64::from(1u32 << 24)
+        };
+        let mut rows = vec![vec![0.0; d]; n];
+        for (i, row) in rows.iter_mut().enumerate() {
+            row.iter_mut().skip(rare).for_each(|x| *x = uniform() - 0.5);
+            if i % 150 == 77 && i / 150 < 2 * rare {
+                row[i / 150 % rare] = 3.0 * uniform();
+            }
+        }
+        let weights: Vector = (0..n).map(|_| uniform() / n as f64).collect();
+        let others: Vector = (0..n).map(|i| if i < n / 2 { 1.0 } else { 1e-9 }).collect();
+        let mean = |j: usize| rows.iter().map(|row| row[j]).sum::<f64>() / n as f64;
+        let case = Case {
+            mu: (0..d).map(mean).collect(),
+            rows,
+            weights,
+            gradient: (0..=d).map(|_| uniform() - 0.5).collect(),
+            lambda: 1e-9,
+        };
+        for kind in kinds() {
+            let gradient = case.gradient(kind.intercept);
+            case.with(kind, 1, |hessian, watch| {
+                let coarse = (gradient, sample::PRECISION);
+                let (_, serves_on) = hessian.solve_by_sample(None, coarse, watch);
+                assert!(serves_on, "{kind:?}");
+                let (d, _) = hessian.solve_by_sample(Some(&others), (gradient, TINY), watch);
+                let residual = case.residual(&d, kind.intercept);
+                assert!(residual < 1e-9, "{residual}, {kind:?}");
+            });
         }
     }
 
@@ -954,7 +1161,7 @@ mod tests {
                 columns,
                 stored: rows * per_row,
             };
-            let (way, work) = cheapest(&shape, &super::columns(&shape), count);
+            let (way, work) = cheapest::<_, Log>(&shape, &super::columns(&shape), count);
             assert!(work.is_finite() && work >= 0.0);
             way
         };
@@ -965,14 +1172,16 @@ mod tests {
         // Of many rows it is those that count.
         assert_eq!(way(10_000, 2000, 2000, 10), Way::Rows);
         assert_eq!(way(10_000, 2000, 2000, 10_000), Way::Columns);
+        assert_eq!(way(10_000, 1200, 1200, 10_000), Way::Columns);
+        assert_eq!(way(70_000, 2000, 2000, 70_000), Way::Sample);
         // Sparse.
-        assert_eq!(way(100_000, 1000, 10, 100_000), Way::Columns);
+        assert_eq!(way(100_000, 500, 10, 100_000), Way::Columns);
         assert_eq!(way(100_000, 100_000, 10, 100_000), Way::ConjugateGradients);
         assert_eq!(way(100_000, 100_000, 10, 50), Way::Rows);
         assert_eq!(way(3500, 3500, 10, 3500), Way::ConjugateGradients);
         // No system is larger than the largest.
         let most = MAX_UNKNOWNS;
-        assert_eq!(way(50_000, most, 10, 50_000), Way::Columns);
+        assert_ne!(way(50_000, most, 10, 50_000), Way::ConjugateGradients);
         assert_eq!(way(50_000, most + 1, 10, 50_000), Way::ConjugateGradients);
         assert_ne!(way(most + 1, 10 * most, 10, most + 1), Way::Rows);
     }

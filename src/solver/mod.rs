@@ -15,6 +15,7 @@ mod output;
 mod passes;
 mod pegasos;
 mod rate;
+mod sample;
 mod sdca;
 mod spectrum;
 mod subgradient;
