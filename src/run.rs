@@ -222,8 +222,9 @@ const WORTH_SHARING: usize = 1 << 18;
 /// longer than one.)
 const ENTRIES_PER_COLUMN: usize = 32;
 
-/// Parts of a pass between two signs of life.
-const PARTS: usize = 16;
+/// Parts of a pass between two signs of life. The threads come to rest there, which costs them about as much as
+/// 2 parts.
+const PARTS: usize = 64;
 
 /// Whose processor time is counted.
 #[derive(Debug, Clone, Copy)]

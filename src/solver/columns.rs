@@ -32,6 +32,9 @@ const MAX_PARTS: usize = 8;
 const MAX_CELLS: usize = 1 << 17;
 const ENTRIES_PER_CELL: f64 = 8.0;
 
+/// Blocks of each part between two signs of life.
+const ROUNDS: usize = 16;
+
 /// Which columns are dense.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
@@ -207,9 +210,10 @@ impl Part {
         let new = || Self::new(columns, problem.fit_intercept(), mu);
         let mut parts = vec![sums.unwrap_or_else(new)];
         parts.resize_with(n_parts, new);
-        for from in (0..n_blocks).step_by(n_parts) {
+        for from in (0..n_blocks).step_by(ROUNDS * n_parts) {
             watch.share(&mut parts, 1, |number, part| {
-                for i in problem.blocks().nth(from + number).into_iter().flatten() {
+                let blocks = problem.blocks().skip(from + number).step_by(n_parts);
+                for i in blocks.take(ROUNDS).flatten() {
                     let h = change(i);
                     if h != 0.0 {
                         part[0].add_row(columns, rows, i, h);
