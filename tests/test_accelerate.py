@@ -354,6 +354,23 @@ def test_threads_change_nothing(loss, layout):
                 assert one.tolist() == other.tolist(), name
 
 
+@with_and_without_intercept
+@pytest.mark.parametrize("loss", ["squared_hinge", "log"])
+def test_many_rows_of_some_hundred_columns(loss, fit_intercept):
+    # A sample of the rows is the way. Every fifth column has entries in 14 of them.
+    problem = make_problem(loss, 20000, 600)
+    X = problem.X
+    X[:, ::5] *= np.arange(len(X))[:, None] % 1500 == 7
+    problem = problem.but(X=X)
+    settings = {"C": 10.0, "max_iter": 1000, "fit_intercept": fit_intercept}
+    one, two = (problem.fit(tol=1e-9, n_jobs=n, **settings) for n in (1, 2))
+    assert_solved(problem, one, problem.lam_of(10.0), 1e-9)
+    assert "newton" in phases(one)
+    assert bits(one) == bits(two)
+    # A handful of steps, each of which counts as two epochs.
+    assert one.n_iter_ <= 60
+
+
 @pytest.mark.parametrize("C", [1.0, 1e4])
 @pytest.mark.parametrize("mean", [10.0, 1000.0])
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
             true => L::NEWTON_STEPS,
             false => STEPS_AT_KINKS,
         };
-        let (way, system) = hessian::cheapest::<R, L>(problem.rows(), columns, free);
+        let (way, system) = hessian::cheapest(&problem.loss(), problem.rows(), columns, free);
         (iterations * (course::work(problem, 10.0) + system), way)
     }
 

@@ -71,9 +71,14 @@ pub(crate) enum Way {
     ConjugateGradients,
 }
 
-/// The cheapest way for a Hessian with `count` rows, and its work in about nanoseconds: of one direction on
-/// average.
-pub(crate) fn cheapest<R: Rows, L: Loss>(rows: &R, columns: &Columns, count: usize) -> (Way, f64) {
+/// The cheapest way for a Hessian of the loss with `count` rows, and its work in about nanoseconds: of one
+/// direction on average.
+pub(crate) fn cheapest<R: Rows, L: Loss>(
+    loss: &L,
+    rows: &R,
+    columns: &Columns,
+    count: usize,
+) -> (Way, f64) {
     let (n, n_cols) = (count as f64, rows.n_cols() as f64);
     let per_row = rows.n_stored() as f64 / rows.n_rows() as f64;
     let cholesky = |unknowns: f64| 0.017 * unknowns.powi(3);
@@ -88,7 +93,7 @@ pub(crate) fn cheapest<R: Rows, L: Loss>(rows: &R, columns: &Columns, count: usi
         // Certain where conjugate gradients are not.
         best = (Way::Columns, renewed * n * of_row + cholesky(n_cols));
         let size = sample::size(rows.n_cols()).min(count);
-        if !L::IS_QUADRATIC {
+        if !L::IS_QUADRATIC && loss.smoothness() > 0.0 {
             let factor = sample::RENEWED * (size as f64 * of_row + cholesky(n_cols));
             let work = factor + sample::EXPECTED_STEPS * (pass(1.0) + 0.3 * n_cols * n_cols);
             if work < sample::WORTH * best.1 {
@@ -205,6 +210,8 @@ pub(crate) struct Memory {
     system: System,
     gram: Gram,
     sample: Sample,
+    /// Whether a direction of low precision will do.
+    pub(crate) may_sample: bool,
 }
 
 /// `H`, given by the weights `r` of its rows.
@@ -230,8 +237,11 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             let coef = coef.iter().map(|g| -g / self.design.problem.lambda());
             return Ok(coef.chain(rest.iter().map(|g| -g)).collect());
         }
-        let way = cheapest::<R, L>(self.design.problem.rows(), self.design.columns, count).0;
-        if way == Way::Sample {
+        let Design {
+            problem, columns, ..
+        } = self.design;
+        let way = cheapest(&problem.loss(), problem.rows(), columns, count).0;
+        if way == Way::Sample && memory.may_sample {
             let precision = precision.max(sample::PRECISION);
             let found = self.by_sample(gradient, precision, &mut memory.sample, watch)?;
             if let Some(direction) = found {
@@ -589,7 +599,7 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loss::{Log, Squared};
+    use crate::loss::{Hinge, Log, Squared};
     use crate::problem::Regularisation;
     use crate::rows::Dense;
     use crate::rows::tests::CsrArrays;
@@ -1161,7 +1171,7 @@ mod tests {
                 columns,
                 stored: rows * per_row,
             };
-            let (way, work) = cheapest::<_, Log>(&shape, &super::columns(&shape), count);
+            let (way, work) = cheapest(&Log, &shape, &super::columns(&shape), count);
             assert!(work.is_finite() && work >= 0.0);
             way
         };
@@ -1174,6 +1184,16 @@ mod tests {
         assert_eq!(way(10_000, 2000, 2000, 10_000), Way::Columns);
         assert_eq!(way(10_000, 1200, 1200, 10_000), Way::Columns);
         assert_eq!(way(70_000, 2000, 2000, 70_000), Way::Sample);
+        let large = Shape {
+            rows: 70_000,
+            columns: 2000,
+            stored: 70_000 * 2000,
+        };
+        let columns = super::columns(&large);
+        // Whose one direction is to be exact; and whose gradient has kinks.
+        let quadratic = cheapest(&Squared, &large, &columns, large.rows).0;
+        let kinked = cheapest(&Hinge, &large, &columns, large.rows).0;
+        assert_eq!([quadratic, kinked], [Way::Columns; 2]);
         // Sparse.
         assert_eq!(way(100_000, 500, 10, 100_000), Way::Columns);
         assert_eq!(way(100_000, 100_000, 10, 100_000), Way::ConjugateGradients);
