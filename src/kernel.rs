@@ -1,4 +1,4 @@
-//! The arithmetic on one row, and the only `unsafe` of the core.
+//! The arithmetic on rows, and the only `unsafe` of the core.
 //!
 //! Each kernel has a naive twin in the tests below that a property test compares it with.
 //!

@@ -44,7 +44,7 @@
 //! | [`problem`]     | `P`, `D`, `w(a)`, the gap: the certificate                                   |
 //! | [`intercept`]   | the exact, unregularised intercept                                           |
 //! | [`rows`]        | dense and sparse rows, borrowed                                              |
-//! | [`kernel`]      | arithmetic on one row; the only `unsafe`                                     |
+//! | [`kernel`]      | arithmetic on rows; the only `unsafe`                                        |
 //! | [`run`]         | budget, monitor, history, stop reason, result: what all solvers share        |
 //! | [`predict`]     | predictions of fitted models                                                 |
 //! | [`theory`]      | how many iterations suffice by the theorems                                  |

@@ -32,8 +32,9 @@ const MAX_PARTS: usize = 8;
 const MAX_CELLS: usize = 1 << 17;
 const ENTRIES_PER_CELL: f64 = 8.0;
 
-/// Blocks of each part between two signs of life.
-const ROUNDS: usize = 16;
+/// Blocks of each part between two signs of life, at most, and the work of them in about nanoseconds.
+const MAX_ROUNDS: f64 = 16.0;
+const WORK: f64 = 1e7;
 
 /// Which columns are dense.
 #[derive(Debug, Default)]
@@ -210,10 +211,12 @@ impl Part {
         let new = || Self::new(columns, problem.fit_intercept(), mu);
         let mut parts = vec![sums.unwrap_or_else(new)];
         parts.resize_with(n_parts, new);
-        for from in (0..n_blocks).step_by(ROUNDS * n_parts) {
+        let of_block = problem.block_size() as f64 * columns.work();
+        let rounds = (WORK / of_block).clamp(1.0, MAX_ROUNDS) as usize;
+        for from in (0..n_blocks).step_by(rounds * n_parts) {
             watch.share(&mut parts, 1, |number, part| {
                 let blocks = problem.blocks().skip(from + number).step_by(n_parts);
-                for i in blocks.take(ROUNDS).flatten() {
+                for i in blocks.take(rounds).flatten() {
                     let h = change(i);
                     if h != 0.0 {
                         part[0].add_row(columns, rows, i, h);

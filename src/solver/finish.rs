@@ -13,6 +13,7 @@ use crate::solver::columns::Columns;
 use crate::solver::course;
 use crate::solver::hessian::{self, Way};
 use crate::solver::newton::Newton;
+use crate::solver::sample;
 
 /// Newton's method at work, and whether it does work.
 pub(crate) struct Finish<'p, 'a, R, L> {
@@ -66,7 +67,8 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
             true => L::NEWTON_STEPS,
             false => STEPS_AT_KINKS,
         };
-        let (way, system) = hessian::cheapest(&problem.loss(), problem.rows(), columns, free);
+        let may_sample = sample::suits(&problem.loss());
+        let (way, system) = hessian::cheapest::<R, L>(problem.rows(), columns, free, may_sample);
         (iterations * (course::work(problem, 10.0) + system), way)
     }
 

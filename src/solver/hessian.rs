@@ -10,7 +10,7 @@
 //!
 //! * **By columns.** `H` itself, for few columns, by Cholesky's method.
 //! * **By a sample.** The same for a sample of the rows, which preconditions a few steps of conjugate
-//!   gradients on all of them: for many rows of some hundred columns, see [`super::sample`].
+//!   gradients on all of them, see [`super::sample`]: where rows are many and columns some hundred.
 //! * **By rows**, for few rows with `r_i > 0`. With `t_i = r_i x_i.d` the first lines of the system are
 //!   `lambda d = -grad F - sum_i t_i x_i`, which turns it into
 //!
@@ -74,10 +74,10 @@ pub(crate) enum Way {
 /// The cheapest way for a Hessian of the loss with `count` rows, and its work in about nanoseconds: of one
 /// direction on average.
 pub(crate) fn cheapest<R: Rows, L: Loss>(
-    loss: &L,
     rows: &R,
     columns: &Columns,
     count: usize,
+    may_sample: bool,
 ) -> (Way, f64) {
     let (n, n_cols) = (count as f64, rows.n_cols() as f64);
     let per_row = rows.n_stored() as f64 / rows.n_rows() as f64;
@@ -92,10 +92,12 @@ pub(crate) fn cheapest<R: Rows, L: Loss>(
         let renewed = if L::IS_QUADRATIC { 1.0 } else { RENEWED };
         // Certain where conjugate gradients are not.
         best = (Way::Columns, renewed * n * of_row + cholesky(n_cols));
-        let size = sample::size(rows.n_cols()).min(count);
-        if !L::IS_QUADRATIC && loss.smoothness() > 0.0 {
-            let factor = sample::RENEWED * (size as f64 * of_row + cholesky(n_cols));
-            let work = factor + sample::EXPECTED_STEPS * (pass(1.0) + 0.3 * n_cols * n_cols);
+        if may_sample && count >= rows.n_cols() {
+            let size = sample::size(rows.n_cols()).min(count) as f64;
+            let factor = sample::CHOSEN * (size * of_row + cholesky(n_cols));
+            // See `Design::image`.
+            let step = pass(if R::IS_SPARSE { 1.5 } else { 1.0 }) + 0.3 * n_cols * n_cols;
+            let work = factor + sample::EXPECTED_STEPS * step;
             if work < sample::WORTH * best.1 {
                 best = (Way::Sample, work);
             }
@@ -209,9 +211,17 @@ impl<R: Rows, L: Loss> Design<'_, '_, R, L> {
 pub(crate) struct Memory {
     system: System,
     gram: Gram,
-    sample: Sample,
-    /// Whether a direction of low precision will do.
-    pub(crate) may_sample: bool,
+    /// As long as directions by samples will do.
+    pub(crate) sample: Option<Sample>,
+}
+
+impl Memory {
+    pub(crate) fn new<L: Loss>(loss: &L) -> Self {
+        Self {
+            sample: sample::suits(loss).then(Sample::default),
+            ..Self::default()
+        }
+    }
 }
 
 /// `H`, given by the weights `r` of its rows.
@@ -221,8 +231,8 @@ pub(crate) struct Hessian<'h, 'p, 'a, R, L> {
 }
 
 impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
-    /// The solution of `H d = -gradient`, with a residual of about `precision` times the gradient. The
-    /// `memory` is used again.
+    /// The solution of `H d = -gradient`, with a residual of about `precision` times the gradient; of
+    /// [`sample::PRECISION`] times where samples may do. The `memory` is used again.
     pub(crate) fn direction(
         &self,
         gradient: &[f64],
@@ -237,16 +247,16 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             let coef = coef.iter().map(|g| -g / self.design.problem.lambda());
             return Ok(coef.chain(rest.iter().map(|g| -g)).collect());
         }
-        let Design {
-            problem, columns, ..
-        } = self.design;
-        let way = cheapest(&problem.loss(), problem.rows(), columns, count).0;
-        if way == Way::Sample && memory.may_sample {
-            let precision = precision.max(sample::PRECISION);
-            let found = self.by_sample(gradient, precision, &mut memory.sample, watch)?;
-            if let Some(direction) = found {
+        let (rows, columns) = (self.design.problem.rows(), self.design.columns);
+        let mut way = cheapest::<R, L>(rows, columns, count, memory.sample.is_some()).0;
+        if let (Way::Sample, Some(mut sample)) = (way, memory.sample.take()) {
+            if let Some(direction) =
+                self.by_sample(gradient, sample::PRECISION, &mut sample, watch)?
+            {
+                memory.sample = Some(sample);
                 return Ok(direction);
             }
+            way = cheapest::<R, L>(rows, columns, count, false).0;
         }
         match way {
             Way::Columns | Way::Sample => self.by_columns(gradient, precision, memory, watch),
@@ -310,8 +320,9 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         sample: &mut Sample,
         watch: &mut Watch<'_>,
     ) -> Result<Option<Vec<f64>>, Error> {
-        while !sample.has_failed() {
-            if sample.is_stale() {
+        loop {
+            let is_new = !sample.serves();
+            if is_new {
                 let design = self.design;
                 if sample.importance.is_empty() {
                     sample.importance = self.importance(watch)?;
@@ -329,7 +340,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
                     sample.system.solve(&mut v);
                     v
                 };
-                let most = sample.patience();
+                let most = sample.max_steps();
                 (direction, steps) =
                     self.conjugate_gradients(gradient, precision, most, &precondition, watch)?;
             }
@@ -337,8 +348,10 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             if steps.is_some() || watch.is_over() {
                 return Ok(Some(direction));
             }
+            if is_new {
+                return Ok(None);
+            }
         }
-        Ok(None)
     }
 
     /// What each row is of the diagonal of `H`, as a sum over the columns, but for its weight.
@@ -346,14 +359,16 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         let Design { problem, mu, .. } = self.design;
         let (n_cols, diagonal) = (problem.rows().n_cols(), self.diagonal(watch)?);
         let of_intercept = diagonal.get(n_cols).map_or(0.0, |total| 1.0 / total);
+        let means = mu.iter().zip(&diagonal).map(|(m, d)| m * m / d);
+        // Of a row without entries.
+        let least = of_intercept + means.sum::<f64>();
         let mut importance = vec![0.0; problem.rows().n_rows()];
         watch.change(&mut importance, problem.block_size(), |i, _| {
-            let mut sum = of_intercept;
+            let mut sum = least;
             problem.rows().visit(i, |j, x| {
-                let x = x - mu.get(j).unwrap_or(&0.0);
-                sum += x * x / diagonal[j];
+                sum += x * (x - 2.0 * mu.get(j).unwrap_or(&0.0)) / diagonal[j];
             });
-            sum
+            sum.max(0.0)
         })?;
         Ok(importance)
     }
@@ -599,7 +614,7 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loss::{Hinge, Log, Squared};
+    use crate::loss::{Hinge, Huber, Log, Squared};
     use crate::problem::Regularisation;
     use crate::rows::Dense;
     use crate::rows::tests::CsrArrays;
@@ -621,10 +636,11 @@ mod tests {
     }
 
     impl Case {
-        /// `f` for the Hessian of the case, with dense or with compressed rows, by so many threads.
+        /// `f` for the Hessian of the case, with dense or with compressed rows, by so many threads: once for a
+        /// quadratic loss and once for another.
         fn with(&self, kind: Kind, threads: usize, f: impl Fn(&dyn Solve, &mut Watch<'_>)) {
             let (n, d) = (self.rows.len(), self.mu.len());
-            let targets = vec![0.0; n];
+            let targets = vec![1.0; n];
             let mut unwatched = Unwatched;
             let mut watch = Watch::new(None, &mut unwatched);
             watch.engage(threads, usize::MAX, 1).expect("a few threads");
@@ -648,8 +664,21 @@ mod tests {
             watch: &mut Watch<'_>,
             f: impl Fn(&dyn Solve, &mut Watch<'_>),
         ) {
+            self.with_loss(rows, targets, Squared, kind, watch, &f);
+            self.with_loss(rows, targets, Huber::with_param(1.0), kind, watch, &f);
+        }
+
+        fn with_loss<R: Rows, L: Loss>(
+            &self,
+            rows: &R,
+            targets: &[f64],
+            loss: L,
+            kind: Kind,
+            watch: &mut Watch<'_>,
+            f: impl Fn(&dyn Solve, &mut Watch<'_>),
+        ) {
             let lambda = Regularisation::Lambda(self.lambda);
-            let problem = Problem::new(rows, targets, None, Squared, lambda, kind.intercept);
+            let problem = Problem::new(rows, targets, None, loss, lambda, kind.intercept);
             let problem = problem.expect("a problem");
             let mu = if kind.intercept {
                 self.mu.clone()
@@ -779,7 +808,7 @@ mod tests {
                 solve(before, sample::PRECISION);
             }
             let direction = solve(self.weights, precision);
-            (direction, !sample.is_stale())
+            (direction, sample.serves())
         }
 
         fn is_by_columns(&self) -> bool {
@@ -1073,11 +1102,14 @@ mod tests {
                         found.borrow_mut().push(d);
                     });
                 }
+                // Two losses each.
                 let found = found.into_inner();
-                let residual = case.residual(&found[0], kind.intercept);
-                assert!(residual < 1e-11, "{residual} by {way:?}, {kind:?}");
-                assert_eq!(found[0], found[1]);
-                assert_eq!(found[0], found[2]);
+                for d in &found[..2] {
+                    let residual = case.residual(d, kind.intercept);
+                    assert!(residual < 1e-11, "{residual} by {way:?}, {kind:?}");
+                }
+                assert_eq!(found[..2], found[2..4]);
+                assert_eq!(found[..2], found[4..]);
             }
         }
     }
@@ -1119,6 +1151,101 @@ mod tests {
                 let residual = case.residual(&d, kind.intercept);
                 assert!(residual < 1e-9, "{residual}, {kind:?}");
             });
+        }
+    }
+
+    /// Dense rows that overlap: each begins at another place of the same numbers.
+    struct Overlapping {
+        numbers: Vector,
+        rows: usize,
+        columns: usize,
+    }
+
+    impl Overlapping {
+        fn row(&self, i: usize) -> &[f64] {
+            let from = i * 7919 % (self.numbers.len() - self.columns);
+            &self.numbers[from..][..self.columns]
+        }
+    }
+
+    impl Rows for Overlapping {
+        const ENTRY_WORK: f64 = 0.6;
+        const IS_SPARSE: bool = false;
+
+        fn n_rows(&self) -> usize {
+            self.rows
+        }
+        fn n_cols(&self) -> usize {
+            self.columns
+        }
+        fn n_stored(&self) -> usize {
+            self.rows * self.columns
+        }
+        fn dot(&self, i: usize, w: &[f64]) -> f64 {
+            dot(self.row(i), w)
+        }
+        fn axpy(&self, i: usize, scale: f64, w: &mut [f64]) {
+            for (w, x) in w.iter_mut().zip(self.row(i)) {
+                *w += scale * x;
+            }
+        }
+        fn sq_norm(&self, i: usize) -> f64 {
+            self.dot(i, self.row(i))
+        }
+        fn visit(&self, i: usize, mut f: impl FnMut(usize, f64)) {
+            self.row(i).iter().enumerate().for_each(|(j, &x)| f(j, x));
+        }
+        fn prefetch(&self, _i: usize) {}
+    }
+
+    #[test]
+    fn a_direction_by_a_sample_does_nearly_as_much_until_samples_are_given_up() {
+        let mut seed = 1u32;
+        let mut uniform = || {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f64::from(seed >> 8) / f64::from(1u32 << 24)
+        };
+        let rows = Overlapping {
+            numbers: (0..4000).map(|_| uniform() - 0.5).collect(),
+            rows: 20_000,
+            columns: 600,
+        };
+        let targets = vec![1.0; rows.rows];
+        let lambda = Regularisation::Lambda(1e-5);
+        let loss = Huber::with_param(1.0);
+        let problem = Problem::new(&rows, &targets, None, loss, lambda, false).expect("a problem");
+        let columns = super::columns(&rows);
+        let design = Design {
+            problem: &problem,
+            mu: Vec::new(),
+            columns: &columns,
+        };
+        let weights: Vector = (0..rows.rows).map(|_| uniform() / 20_000.0).collect();
+        let hessian = Hessian {
+            design: &design,
+            weights: &weights,
+        };
+        let gradient: Vector = (0..rows.columns).map(|_| uniform() - 0.5).collect();
+        let mut unwatched = Unwatched;
+        let mut watch = Watch::new(None, &mut unwatched);
+        let mut solve = |memory: &mut Memory| {
+            let found = hessian.direction(&gradient, 1e-9, memory, &mut watch);
+            found.expect("not interrupted")
+        };
+        let mut memory = Memory::new(&loss);
+        let (first, second) = (solve(&mut memory), solve(&mut memory));
+        assert!(memory.sample.is_some_and(|sample| sample.serves()));
+        memory.sample = None;
+        let exact = solve(&mut memory);
+        for d in [first, second] {
+            assert_ne!(d, exact);
+            // H d = -gradient for the exact one, which lowers gradient.d + d.H d / 2 most.
+            let mut h_d: Vector = d.iter().map(|d| problem.lambda() * d).collect();
+            for (i, r) in weights.iter().enumerate() {
+                rows.axpy(i, r * rows.dot(i, &d), &mut h_d);
+            }
+            let lowered = dot(&gradient, &d) + 0.5 * dot(&d, &h_d);
+            assert!(lowered < 0.95 * 0.5 * dot(&gradient, &exact), "{lowered}");
         }
     }
 
@@ -1171,7 +1298,7 @@ mod tests {
                 columns,
                 stored: rows * per_row,
             };
-            let (way, work) = cheapest(&Log, &shape, &super::columns(&shape), count);
+            let (way, work) = cheapest::<_, Log>(&shape, &super::columns(&shape), count, true);
             assert!(work.is_finite() && work >= 0.0);
             way
         };
@@ -1190,10 +1317,12 @@ mod tests {
             stored: 70_000 * 2000,
         };
         let columns = super::columns(&large);
-        // Whose one direction is to be exact; and whose gradient has kinks.
-        let quadratic = cheapest(&Squared, &large, &columns, large.rows).0;
-        let kinked = cheapest(&Hinge, &large, &columns, large.rows).0;
-        assert_eq!([quadratic, kinked], [Way::Columns; 2]);
+        let without = cheapest::<_, Log>(&large, &columns, large.rows, false).0;
+        assert_eq!(without, Way::Columns);
+        // Few rows are solved for by rows.
+        assert_eq!(way(60_000, 2000, 2000, 100), Way::Rows);
+        assert!(sample::suits(&Log));
+        assert!(!sample::suits(&Squared) && !sample::suits(&Hinge));
         // Sparse.
         assert_eq!(way(100_000, 500, 10, 100_000), Way::Columns);
         assert_eq!(way(100_000, 100_000, 10, 100_000), Way::ConjugateGradients);

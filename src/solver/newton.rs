@@ -51,8 +51,8 @@ const MANY_SHORT: u32 = 5;
 /// Steps without progress after which there is none to come.
 const IDLE: u32 = 15;
 
-/// Steps without progress, and steps altogether, after which directions by a sample of the rows are no longer good
-/// enough. (mnist takes up to 12 with them.)
+/// Steps without progress, and steps since the last evaluation, after which directions by a sample of the rows are
+/// no longer good enough. (mnist takes up to 12 with them.)
 const WEARY: (u32, u32) = (3, 20);
 
 /// Limits of the residual that conjugate gradients may leave, relative to the gradient: of quadratic losses
@@ -140,7 +140,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             },
             g: 0.0,
             first_g: (0.1 * mean_q).clamp(FIRST_WEIGHT.0, FIRST_WEIGHT.1),
-            memory: Memory::default(),
+            memory: Memory::new(&loss),
             change: vec![0.0; point.dual.len()],
             trial: Vec::new(),
             excess: f64::INFINITY,
@@ -275,7 +275,9 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         };
         let precision = (0.5 * (self.goal / self.excess).sqrt()).clamp(least, PRECISION.1);
         // Proximal steps, of which the gradient has kinks, take many more with directions that are not precise.
-        self.memory.may_sample = self.g == 0.0 && self.idle < WEARY.0 && self.steps < WEARY.1;
+        if self.g > 0.0 || self.idle >= WEARY.0 || self.steps > WEARY.1 {
+            self.memory.sample = None;
+        }
         let direction = hessian.direction(&gradient, precision, &mut self.memory, watch)?;
         let decrement: f64 = -dot(&gradient, &direction);
         if decrement.is_nan() || decrement.is_infinite() || decrement <= 0.0 {

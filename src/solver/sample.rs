@@ -1,15 +1,16 @@
 //! A sample of the rows of a Hessian `lambda I + sum_i r_i x_i x_i'`, whose matrix stands for that of all of
 //! them as a preconditioner.
 //!
-//! Row `i` is chosen with a probability that is as `r_i sum_j x_ij^2 / D_j`, where `D` is the diagonal of a
-//! Hessian: its share in what the columns hold altogether. The rows that alone hold a rare column are so
-//! chosen for certain. (Without that, by weight alone, conjugate gradients do not get there on pictures of
-//! digits, at whose edges some pixels are nearly always 0.) A row that is chosen has the weight that makes the
-//! expectation of the matrix that of all rows.
+//! Row `i` is chosen as often as it has a share in what the columns hold altogether,
+//! `r_i sum_j x_ij^2 / D_j` with the diagonal `D` of a Hessian, a stand-in for its leverage. The rows that alone
+//! hold a rare column are so chosen for certain. (By weight alone, conjugate gradients do not get there on
+//! pictures of digits, at whose edges some pixels are nearly always 0.) A row that is chosen has the weight
+//! that makes up for those that are not.
 //!
 //! No chance is involved: the rows are passed in their order, and one is chosen whenever a portion of the sum
 //! has been passed.
 
+use crate::loss::Loss;
 use crate::solver::system::System;
 
 /// Rows of a sample for each column. From 8 to 16 the time on mnist differs by less than a fifth.
@@ -20,19 +21,25 @@ const ROWS_PER_COLUMN: usize = 8;
 /// directions that are. (mnist: 0.01 takes a third longer, 0.3 about as long.)
 pub(crate) const PRECISION: f64 = 0.15;
 
-/// Steps of conjugate gradients with a new sample, at most: it is of no use where they do not arrive. With an
-/// old one, after which a new one is chosen; and from which on one is chosen for the next direction.
+/// Most steps of conjugate gradients with a new sample, which is of no use where they do not arrive; with an old
+/// one, after which a new one is chosen; and for a sample to serve for the next direction as well.
 const MAX_STEPS: usize = 30;
 const MAX_STEPS_OLD: usize = 8;
-const MANY_STEPS: usize = 5;
+const FEW_STEPS: usize = 4;
 
 /// Steps for a direction, and how often a sample is chosen for one, on average. (mnist, `log` and
 /// `squared_hinge`: 3 to 4.3, and a third.)
 pub(crate) const EXPECTED_STEPS: f64 = 3.5;
-pub(crate) const RENEWED: f64 = 1.0 / 3.0;
+pub(crate) const CHOSEN: f64 = 1.0 / 3.0;
 
 /// It must cost less than this part of what the matrix of all rows does, which is certain to do.
 pub(crate) const WORTH: f64 = 0.75;
+
+/// Whether samples may do for the loss: not for a quadratic one, whose one direction is to be exact, nor for
+/// kinks, see [`super::newton`].
+pub(crate) fn suits<L: Loss>(loss: &L) -> bool {
+    !L::IS_QUADRATIC && loss.smoothness() > 0.0
+}
 
 /// Rows of a sample, about.
 pub(crate) fn size(n_cols: usize) -> usize {
@@ -46,34 +53,19 @@ pub(crate) struct Sample {
     pub(crate) system: System,
     /// `sum_j x_ij^2 / D_j`.
     pub(crate) importance: Vec<f64>,
-    state: State,
-}
-
-#[derive(Default, PartialEq, Eq)]
-enum State {
-    /// A new sample is due.
-    #[default]
-    Stale,
-    /// It has served for this direction at the most, or for others before.
-    New,
-    Old,
-    Failed,
+    /// Whether it serves for the next direction.
+    serves: bool,
 }
 
 impl Sample {
-    /// Whether a new one is due.
-    pub(crate) fn is_stale(&self) -> bool {
-        self.state == State::Stale
+    /// Whether it serves for the next direction, or a new one is due.
+    pub(crate) fn serves(&self) -> bool {
+        self.serves
     }
 
-    /// Whether samples are of no use.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.state == State::Failed
-    }
-
-    /// Most steps for a direction.
-    pub(crate) fn patience(&self) -> usize {
-        if self.state == State::Old {
+    /// Most steps for a direction with it: fewer if it has served before.
+    pub(crate) fn max_steps(&self) -> usize {
+        if self.serves {
             MAX_STEPS_OLD
         } else {
             MAX_STEPS
@@ -82,40 +74,33 @@ impl Sample {
 
     /// To be told how many steps it took to a direction; nothing if they did not lead there.
     pub(crate) fn has_taken(&mut self, steps: Option<usize>) {
-        let state = match (steps, &self.state) {
-            (Some(..MANY_STEPS), _) => State::Old,
-            (Some(_), _) | (None, State::Old) => State::Stale,
-            (None, _) => State::Failed,
-        };
-        if state == State::Failed {
-            // Its memory is not needed any more.
-            *self = Self::default();
-        }
-        self.state = state;
+        self.serves = steps.is_some_and(|steps| steps <= FEW_STEPS);
     }
 
     /// The weights of the rows in a new sample, 0 for those that are not chosen.
-    pub(crate) fn choose(&mut self, weights: &[f64], n_cols: usize) -> Vec<f64> {
-        self.state = State::New;
+    pub(crate) fn choose(&self, weights: &[f64], n_cols: usize) -> Vec<f64> {
         thin_out(weights, &self.importance, size(n_cols))
     }
 }
 
 fn thin_out(weights: &[f64], importance: &[f64], size: usize) -> Vec<f64> {
+    // No leverage is above 1. This may be, of a row that had no weight yet when the diagonal was taken.
+    let share = |(r, s): (&f64, &f64)| (r * s).min(1.0);
     let pairs = || weights.iter().zip(importance);
-    let portion = pairs().map(|(r, s)| r * s).sum::<f64>() / size as f64;
+    let portion = pairs().map(share).sum::<f64>() / size as f64;
     let mut passed = 0.0;
-    let choose = |(&r, &s): (&f64, &f64)| {
-        if r * s >= portion {
-            return r;
+    let choose = |(r, s)| {
+        let share = share((r, s));
+        if share >= portion {
+            return *r;
         }
-        passed += r * s;
+        passed += share;
         // Half a portion at the start, so that the sum of what is chosen is as often above as below.
         if passed < 0.5 * portion {
             return 0.0;
         }
         passed -= portion;
-        portion / s
+        r * (portion / share)
     };
     pairs().map(choose).collect()
 }
@@ -129,12 +114,12 @@ mod tests {
         /// Of any rows in a row, those that are chosen stand for all.
         #[test]
         fn a_sample_stands_for_all_rows(
-            rows in prop::collection::vec((0.0..1.0f64, 0.001..1.0f64), 1..200),
+            rows in prop::collection::vec((0.0..1.0f64, 0.001..3.0f64), 1..200),
             size in 1usize..50,
         ) {
             let (weights, importance): (Vec<f64>, Vec<f64>) = rows.into_iter().unzip();
             let chosen = thin_out(&weights, &importance, size);
-            let shares = weights.iter().zip(&importance).map(|(r, s)| r * s);
+            let shares = weights.iter().zip(&importance).map(|(r, s)| (r * s).min(1.0));
             let total: f64 = shares.clone().sum();
             let portion = total / size as f64;
             let count = chosen.iter().filter(|&&r| r > 0.0).count();
@@ -145,9 +130,37 @@ mod tests {
                 if share >= portion {
                     prop_assert_eq!(chosen[k], weights[k]);
                 }
-                ahead += chosen[k] * importance[k] - share;
+                if weights[k] > 0.0 {
+                    ahead += share * (chosen[k] / weights[k] - 1.0);
+                }
                 prop_assert!(ahead.abs() <= 0.5 * portion + 1e-12 * total, "{ahead} of {portion}");
             }
+        }
+    }
+
+    /// A row of a column that no other row with weight had before.
+    #[test]
+    fn a_row_that_comes_alive_does_not_crowd_out_the_others() {
+        let (mut weights, mut importance) = (vec![1.0; 1000], vec![0.01; 1000]);
+        (weights[500], importance[500]) = (1.0, 1e9);
+        let chosen = thin_out(&weights, &importance, 80);
+        assert_eq!(chosen[500], 1.0);
+        let others = chosen.iter().filter(|&&r| r > 0.0).count() - 1;
+        assert!((70..=80).contains(&others), "{others}");
+    }
+
+    #[test]
+    fn a_sample_serves_on_while_it_takes_few_steps() {
+        let mut sample = Sample::default();
+        assert!(!sample.serves());
+        assert_eq!(sample.max_steps(), MAX_STEPS);
+        sample.has_taken(Some(FEW_STEPS));
+        assert!(sample.serves());
+        assert_eq!(sample.max_steps(), MAX_STEPS_OLD);
+        for steps in [Some(FEW_STEPS + 1), None] {
+            sample.has_taken(Some(1));
+            sample.has_taken(steps);
+            assert!(!sample.serves());
         }
     }
 
