@@ -248,16 +248,19 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             return Ok(coef.chain(rest.iter().map(|g| -g)).collect());
         }
         let (rows, columns) = (self.design.problem.rows(), self.design.columns);
-        let mut way = cheapest::<R, L>(rows, columns, count, memory.sample.is_some()).0;
-        if let (Way::Sample, Some(mut sample)) = (way, memory.sample.take()) {
-            if let Some(direction) =
-                self.by_sample(gradient, sample::PRECISION, &mut sample, watch)?
-            {
-                memory.sample = Some(sample);
-                return Ok(direction);
+        let cheapest = |may_sample| cheapest::<R, L>(rows, columns, count, may_sample).0;
+        let way = match (cheapest(memory.sample.is_some()), memory.sample.take()) {
+            (Way::Sample, Some(mut sample)) => {
+                let found = self.by_sample(gradient, sample::PRECISION, &mut sample, watch)?;
+                if let Some(direction) = found {
+                    memory.sample = Some(sample);
+                    return Ok(direction);
+                }
+                cheapest(false)
             }
-            way = cheapest::<R, L>(rows, columns, count, false).0;
-        }
+            // Few rows are left to count, or samples were given up: their memory goes, and they do not come back.
+            (way, _) => way,
+        };
         match way {
             Way::Columns | Way::Sample => self.by_columns(gradient, precision, memory, watch),
             Way::Rows => self.by_rows(gradient, &mut memory.system, watch),
@@ -889,6 +892,15 @@ mod tests {
         })
     }
 
+    /// Numbers from 0 to 1, always the same ones.
+    fn uniform() -> impl FnMut() -> f64 {
+        let mut seed = 1u32;
+        move || {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f64::from(seed >> 8) / f64::from(1u32 << 24)
+        }
+    }
+
     /// Many more columns than rows, and next to no regularisation.
     fn wide_cases() -> impl Strategy<Value = Case> {
         (1usize..9, 40usize..60).prop_flat_map(|(n, d)| {
@@ -1069,11 +1081,7 @@ mod tests {
     #[test]
     fn blocks_and_threads_change_nothing() {
         let (n, d) = (60_000, 9);
-        let mut seed = 1u32;
-        let mut uniform = || {
-            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            f64::from(seed >> 8) / f64::from(1u32 << 24)
-        };
+        let mut uniform = uniform();
         let mut rows = vec![vec![0.0; d]; n];
         for row in &mut rows {
             // Columns of which two are dense, as compressed rows, and the others are not.
@@ -1119,11 +1127,7 @@ mod tests {
     #[test]
     fn a_sample_has_the_rows_of_rare_columns_and_yields_to_another() {
         let (n, d, rare) = (4000, 24, 12);
-        let mut seed = 1u32;
-        let mut uniform = || {
-            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            f64::from(seed >> 8) / f64::from(1u32 << 24)
-        };
+        let mut uniform = uniform();
         let mut rows = vec![vec![0.0; d]; n];
         for (i, row) in rows.iter_mut().enumerate() {
             row.iter_mut().skip(rare).for_each(|x| *x = uniform() - 0.5);
@@ -1200,11 +1204,7 @@ mod tests {
 
     #[test]
     fn a_direction_by_a_sample_does_nearly_as_much_until_samples_are_given_up() {
-        let mut seed = 1u32;
-        let mut uniform = || {
-            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            f64::from(seed >> 8) / f64::from(1u32 << 24)
-        };
+        let mut uniform = uniform();
         let rows = Overlapping {
             numbers: (0..4000).map(|_| uniform() - 0.5).collect(),
             rows: 20_000,
@@ -1221,22 +1221,24 @@ mod tests {
             columns: &columns,
         };
         let weights: Vector = (0..rows.rows).map(|_| uniform() / 20_000.0).collect();
-        let hessian = Hessian {
-            design: &design,
-            weights: &weights,
-        };
         let gradient: Vector = (0..rows.columns).map(|_| uniform() - 0.5).collect();
         let mut unwatched = Unwatched;
         let mut watch = Watch::new(None, &mut unwatched);
-        let mut solve = |memory: &mut Memory| {
-            let found = hessian.direction(&gradient, 1e-9, memory, &mut watch);
+        let mut solve = |weights: &[f64], memory: &mut Memory| {
+            let design = &design;
+            let found = Hessian { design, weights }.direction(&gradient, 1e-9, memory, &mut watch);
             found.expect("not interrupted")
         };
         let mut memory = Memory::new(&loss);
-        let (first, second) = (solve(&mut memory), solve(&mut memory));
-        assert!(memory.sample.is_some_and(|sample| sample.serves()));
-        memory.sample = None;
-        let exact = solve(&mut memory);
+        let first = solve(&weights, &mut memory);
+        let second = solve(&weights, &mut memory);
+        assert!(memory.sample.as_ref().is_some_and(Sample::serves));
+        // Few rows are solved for by rows, and the sample is no more.
+        let mut few = weights.clone();
+        few[50..].fill(0.0);
+        solve(&few, &mut memory);
+        assert!(memory.sample.is_none());
+        let exact = solve(&weights, &mut memory);
         for d in [first, second] {
             assert_ne!(d, exact);
             // H d = -gradient for the exact one, which lowers gradient.d + d.H d / 2 most.
@@ -1324,13 +1326,14 @@ mod tests {
         assert!(sample::suits(&Log));
         assert!(!sample::suits(&Squared) && !sample::suits(&Hinge));
         // Sparse.
-        assert_eq!(way(100_000, 500, 10, 100_000), Way::Columns);
+        assert_eq!(way(100_000, 1000, 10, 100_000), Way::Columns);
         assert_eq!(way(100_000, 100_000, 10, 100_000), Way::ConjugateGradients);
         assert_eq!(way(100_000, 100_000, 10, 50), Way::Rows);
         assert_eq!(way(3500, 3500, 10, 3500), Way::ConjugateGradients);
         // No system is larger than the largest.
         let most = MAX_UNKNOWNS;
-        assert_ne!(way(50_000, most, 10, 50_000), Way::ConjugateGradients);
+        assert_eq!(way(50_000, most, 10, 50_000), Way::Sample);
+        assert_eq!(way(most - 1, most, 10, most - 1), Way::Columns);
         assert_eq!(way(50_000, most + 1, 10, 50_000), Way::ConjugateGradients);
         assert_ne!(way(most + 1, 10 * most, 10, most + 1), Way::Rows);
     }
