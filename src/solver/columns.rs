@@ -270,6 +270,23 @@ impl Part {
     fn add_row<R: Rows>(&mut self, columns: &Columns, rows: &R, i: usize, h: f64) {
         let from = self.rows.len();
         self.rows.extend_from_slice(&self.empty);
+        // Of dense rows, all columns are dense, or none.
+        if !R::IS_SPARSE && !columns.dense.is_empty() {
+            rows.axpy(i, 1.0, &mut self.rows[from..]);
+        } else {
+            self.add_entries(columns, rows, i, h);
+        }
+        self.ends.push(self.strays.len());
+        self.weights.push(h);
+        if self.weights.len() == COPIED {
+            self.flush();
+        }
+    }
+
+    /// Adds the entries of a row to its copy, the last of `rows`, and those in sparse columns to their sums.
+    #[inline]
+    fn add_entries<R: Rows>(&mut self, columns: &Columns, rows: &R, i: usize, h: f64) {
+        let from = self.rows.len() - self.width;
         let copy = &mut self.rows[from..];
         let (entries, mut count) = (self.entries.as_mut_slice(), 0);
         let rest = columns.dense.len();
@@ -287,11 +304,6 @@ impl Part {
         if self.used > 0 {
             self.strays
                 .extend(entries.iter().map(|&(column, x)| (column, h * x)));
-        }
-        self.ends.push(self.strays.len());
-        self.weights.push(h);
-        if self.weights.len() == COPIED {
-            self.flush();
         }
     }
 
