@@ -370,29 +370,27 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         point: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
-        point.coef.clear();
-        point.coef.extend(coef);
-        point.dual.clear();
-        point.dual.extend(dual);
-        self.evaluate_both(precision, point, watch)
+        point.take(coef, dual);
+        self.evaluate_both(precision, point, watch)?;
+        Ok(())
     }
 
-    /// [`Self::evaluate_pair`], apart from what takes iterators.
+    /// [`Self::evaluate_pair`], apart from what takes iterators. Returns `w(a)` with `D(a)` as it is computed.
     fn evaluate_both(
         &self,
         precision: f64,
         point: &mut Point,
         watch: &mut Watch<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(Vec<f64>, f64), Error> {
         let primal = self.settle(precision, point, watch)?;
         self.balance(&mut point.dual);
         let mut of_dual = Vec::new();
         self.coef_of(&point.dual, &mut of_dual, watch)?;
         let (dual, support) = self.dual(&point.dual, &of_dual, watch)?;
         let rounding = self.rounding_of(&point.dual, watch)?;
-        let dual = dual - 0.5 * self.lambda * rounding * rounding;
-        point.certificate = Certificate::new(primal, dual, support);
-        Ok(())
+        let bound = dual - 0.5 * self.lambda * rounding * rounding;
+        point.certificate = Certificate::new(primal, bound, support);
+        Ok((of_dual, dual))
     }
 
     /// A length that the rounding error of `w(a)` does not exceed, as a rule.
@@ -420,14 +418,17 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         spare: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<bool, Error> {
-        self.evaluate_pair(coef, dual, precision, point, watch)?;
+        point.take(coef, dual);
+        let (of_dual, value) = self.evaluate_both(precision, point, watch)?;
         if !point.certificate.is_within(tol) {
             return Ok(false);
         }
         spare.search_from(point.intercept);
         spare.dual = std::mem::take(&mut point.dual);
         spare.predictions = std::mem::take(&mut point.predictions);
-        self.evaluate_dual(precision, spare, watch)?;
+        spare.coef = of_dual;
+        let primal = self.settle(precision, spare, watch)?;
+        spare.certificate = Certificate::new(primal, value, point.certificate.support);
         let is_enough = spare.certificate.is_within(tol);
         if is_enough {
             std::mem::swap(point, spare);
@@ -641,6 +642,14 @@ impl Point {
         self.intercept = other.intercept;
         self.certificate = other.certificate;
         self.predictions = Vec::new();
+    }
+
+    /// Becomes a model and a dual point, in the memory that it has.
+    fn take(&mut self, coef: impl IntoIterator<Item = f64>, dual: impl IntoIterator<Item = f64>) {
+        self.coef.clear();
+        self.coef.extend(coef);
+        self.dual.clear();
+        self.dual.extend(dual);
     }
 
     /// Lets the next evaluation search for the best intercept from `intercept` on, if that is a number.
