@@ -279,30 +279,49 @@ pub fn catch_stray<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Erro
     }
 }
 
-/// `sum_k values_k w[indices_k]`; both arrays have the same length.
-#[inline]
-pub fn sparse_dot<F: Real, I: Index>(values: Loan<'_, F>, indices: Loan<'_, I>, w: &[f64]) -> f64 {
+/// `sum_k term(k)` for `k < n`, as several sums: each addition waits for the one before.
+#[inline(always)]
+fn sum(n: usize, term: impl Fn(usize) -> f64) -> f64 {
     const LANES: usize = 4;
-    let n = values.len().min(indices.len());
-    let product = |k: usize| {
-        // SAFETY: k < n, the shorter of the two lengths.
-        let (x, j) = unsafe { (values.get_unchecked(k), indices.get_unchecked(k)) };
-        let Some(&w) = w.get(j.to_usize()) else {
-            stray_index(j.to_i64(), w.len())
-        };
-        x.into() * w
-    };
     let mut sums = [0.0; LANES];
     let whole = n - n % LANES;
     for k in (0..whole).step_by(LANES) {
         for (lane, sum) in sums.iter_mut().enumerate() {
-            *sum += product(k + lane);
+            *sum += term(k + lane);
         }
     }
     for (lane, sum) in sums.iter_mut().take(n - whole).enumerate() {
-        *sum += product(whole + lane);
+        *sum += term(whole + lane);
     }
     (sums[0] + sums[2]) + (sums[1] + sums[3])
+}
+
+/// `w_j`.
+#[inline(always)]
+fn at<I: Index>(w: &[f64], j: I) -> f64 {
+    match w.get(j.to_usize()) {
+        Some(&w) => w,
+        None => stray_index(j.to_i64(), w.len()),
+    }
+}
+
+/// `sum_k values_k w[indices_k]`; both arrays have the same length.
+#[inline]
+pub fn sparse_dot<F: Real, I: Index>(values: Loan<'_, F>, indices: Loan<'_, I>, w: &[f64]) -> f64 {
+    sum(values.len().min(indices.len()), |k| {
+        // SAFETY: k is less than the shorter of the two lengths.
+        let (x, j) = unsafe { (values.get_unchecked(k), indices.get_unchecked(k)) };
+        x.into() * at(w, j)
+    })
+}
+
+/// `sum_k w[indices_k]`.
+#[inline]
+pub fn pattern_dot<I: Index>(indices: Loan<'_, I>, w: &[f64]) -> f64 {
+    // SAFETY: k is less than the length.
+    sum(indices.len(), |k| {
+        at(w, unsafe { indices.get_unchecked(k) })
+    })
 }
 
 /// `w[indices_k] += scale values_k`; both arrays have the same length.
@@ -319,6 +338,29 @@ pub fn sparse_axpy<F: Real, I: Index>(
             stray_index(j.to_i64(), n_cols)
         };
         *w += scale * x.into();
+    }
+}
+
+/// `w[indices_k] += scale`.
+#[inline]
+pub fn pattern_axpy<I: Index>(scale: f64, indices: Loan<'_, I>, w: &mut [f64]) {
+    let n_cols = w.len();
+    for j in indices.iter() {
+        let Some(w) = w.get_mut(j.to_usize()) else {
+            stray_index(j.to_i64(), n_cols)
+        };
+        *w += scale;
+    }
+}
+
+/// Calls `f(indices_k)` for each `k`; the indices are less than `n_cols`.
+#[inline]
+pub fn pattern_visit<I: Index>(indices: Loan<'_, I>, n_cols: usize, f: &mut impl FnMut(usize)) {
+    for j in indices.iter() {
+        if j.to_usize() >= n_cols {
+            stray_index(j.to_i64(), n_cols);
+        }
+        f(j.to_usize());
     }
 }
 
@@ -341,7 +383,22 @@ pub fn sparse_visit<F: Real, I: Index>(
 /// `sum_k values_k^2`.
 #[inline]
 pub fn sparse_sq_norm<F: Real>(values: Loan<'_, F>) -> f64 {
-    values.iter().map(|x| x.into() * x.into()).sum()
+    sum(values.len(), |k| {
+        // SAFETY: k is less than the length.
+        let x = unsafe { values.get_unchecked(k) }.into();
+        x * x
+    })
+}
+
+/// Whether all values are the same number, and which; 0 if there are none.
+#[inline]
+pub fn only_value<F: Real>(values: Loan<'_, F>) -> Option<f64> {
+    let Some(first) = values.iter().next().map(Into::into) else {
+        return Some(0.0);
+    };
+    // All are looked at: the compiler takes several at once.
+    let differs = |differs: bool, x: F| differs | (x.into() != first);
+    (!values.iter().fold(false, differs)).then_some(first)
 }
 
 #[cfg(test)]
@@ -449,6 +506,35 @@ mod tests {
                 prop_assert!(close(*a, b));
             }
         }
+
+        #[test]
+        fn pattern_kernels_agree_with_the_naive((values, indices, w) in sparse(), scale in -3.0..3.0f64) {
+            let row = naive::scatter(&vec![1.0; values.len()], &indices, N_COLS);
+            let wide: Vec<i64> = indices.iter().map(|&j| i64::from(j)).collect();
+            let (narrow, wide) = (Loan::new(&indices), Loan::new(&wide));
+            prop_assert!(close(pattern_dot(narrow, &w), naive::dot(&row, &w)));
+            prop_assert!(close(pattern_dot(wide, &w), naive::dot(&row, &w)));
+            let mut moved = w.clone();
+            pattern_axpy(scale, narrow, &mut moved);
+            for (a, b) in moved.iter().zip(naive::axpy(scale, &row, &w)) {
+                prop_assert!(close(*a, b));
+            }
+            let mut visited = vec![];
+            pattern_visit(wide, N_COLS, &mut |j| visited.push(j as i32));
+            prop_assert_eq!(&visited, &indices);
+        }
+
+        #[test]
+        fn one_value_is_told_from_several(n in 0usize..20, at in 0usize..20, x in -3.0..3.0f64) {
+            let mut values = vec![x; n];
+            prop_assert_eq!(only_value(Loan::new(&values)), Some(if n == 0 { 0.0 } else { x }));
+            if let Some(value) = values.get_mut(at) {
+                *value += 1.0;
+                prop_assert_eq!(only_value(Loan::new(&values)).is_some(), n == 1);
+                values[at] = f64::NAN;
+                prop_assert_eq!(only_value(Loan::new(&values)), None);
+            }
+        }
     }
 
     #[test]
@@ -473,6 +559,18 @@ mod tests {
                 Ok(0.0)
             });
             assert_eq!(axpy, expected);
+            let dot = catch_stray(|| Ok(pattern_dot(Loan::new(&indices), &[1.0; 3])));
+            assert_eq!(dot, expected);
+            let axpy = catch_stray(|| {
+                pattern_axpy(1.0, Loan::new(&indices), &mut [1.0; 3]);
+                Ok(0.0)
+            });
+            assert_eq!(axpy, expected);
+            let visit = catch_stray(|| {
+                pattern_visit(Loan::new(&indices), 3, &mut |_| {});
+                Ok(0.0)
+            });
+            assert_eq!(visit, expected);
         }
     }
 

@@ -32,6 +32,8 @@ pub(super) enum Indices<'py> {
 
 /// Work to be done with rows whose type is known only at run time.
 pub(super) trait RowsVisitor {
+    /// Whether the rows are read so often that it pays to look for a [`Pattern`](crate::rows::Pattern).
+    const IS_LONG: bool;
     type Out;
     fn visit<R: Rows>(self, rows: &R) -> Result<Self::Out, Error>;
 }
@@ -44,10 +46,10 @@ impl Matrix<'_> {
             Self::Dense64(x) => visitor.visit(&dense(x)?)?,
             Self::Dense32(x) => visitor.visit(&dense(x)?)?,
             Self::Csr(values, indices, p, n) => match (values, indices) {
-                (Values::F64(v), Indices::I32(j)) => visitor.visit(&csr(py, v, j, p, *n)?)?,
-                (Values::F64(v), Indices::I64(j)) => visitor.visit(&csr(py, v, j, p, *n)?)?,
-                (Values::F32(v), Indices::I32(j)) => visitor.visit(&csr(py, v, j, p, *n)?)?,
-                (Values::F32(v), Indices::I64(j)) => visitor.visit(&csr(py, v, j, p, *n)?)?,
+                (Values::F64(v), Indices::I32(j)) => sparse(py, csr(py, v, j, p, *n)?, visitor)?,
+                (Values::F64(v), Indices::I64(j)) => sparse(py, csr(py, v, j, p, *n)?, visitor)?,
+                (Values::F32(v), Indices::I32(j)) => sparse(py, csr(py, v, j, p, *n)?, visitor)?,
+                (Values::F32(v), Indices::I64(j)) => sparse(py, csr(py, v, j, p, *n)?, visitor)?,
             },
         })
     }
@@ -64,6 +66,22 @@ impl Matrix<'_> {
             Self::Csr(Values::F32(v), Indices::I32(j), p, n) => check(py, &csr(py, v, j, p, *n)?)?,
             Self::Csr(Values::F32(v), Indices::I64(j), p, n) => check(py, &csr(py, v, j, p, *n)?)?,
         })
+    }
+}
+
+/// Hands compressed rows to `visitor`, as a pattern if they are one.
+fn sparse<F: Real, I: Index, V: RowsVisitor>(
+    py: Python<'_>,
+    rows: Csr<'_, F, I>,
+    visitor: V,
+) -> Result<V::Out, Error> {
+    // Decided when it is compiled: visits that are short need not be for patterns.
+    if const { !V::IS_LONG } {
+        return visitor.visit(&rows);
+    }
+    match py.detach(|| rows.into_pattern()) {
+        Ok(pattern) => visitor.visit(&pattern),
+        Err(rows) => visitor.visit(&rows),
     }
 }
 
