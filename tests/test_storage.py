@@ -247,6 +247,17 @@ def test_sparse_number_type_does_not_matter(dtype, kind):
     check_same(kind(dense), dense.astype(np.float64))
 
 
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scaled", [False, True], ids=["ones", "scaled rows"])
+def test_rows_of_one_value_each_need_not_be_told(scaled, dtype, index):
+    rows = (X > 0.3).astype(dtype)
+    rows[3] = 0
+    if scaled:
+        rows *= np.linspace(-1, 2, N_ROWS, dtype=dtype)[:, np.newaxis]
+    check_same(csr(rows, dtype=dtype, index=index), rows.astype(np.float64))
+
+
 @pytest.mark.parametrize("n_columns", [1, 2, 7, 8, 9, 33])
 @pytest.mark.parametrize("loss", ["hinge", "log", "squared"])
 @pytest.mark.parametrize("store", [np.asarray, sp.csr_matrix])

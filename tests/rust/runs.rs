@@ -122,6 +122,55 @@ fn every_loss_storage_sampling_and_first_epoch_reach_the_same_certified_optimum(
 }
 
 #[test]
+fn a_pattern_has_the_same_certified_optimum_as_its_dense_rows() {
+    let data = &Data::with_one_value_in_each_row(N, D, 4);
+    let dense = &Dense::new(view(data)).expect("C order");
+    let (values, indices) = (Loan::new(&data.values), Loan::new(&data.indices));
+    let sparse = Csr::new(values, indices, Loan::new(&data.indptr), D).expect("valid");
+    let pattern = &sparse.into_pattern().expect("one value in each row");
+    let budget = &budget(1e-9, 20_000);
+    for spec in SPECS {
+        for (weighted, fit_intercept) in [(false, false), (true, true)] {
+            for accelerate in [false, true] {
+                let sdca = &Sdca {
+                    accelerate,
+                    ..Sdca::default()
+                };
+                let on_dense = Solve {
+                    data,
+                    rows: dense,
+                    sdca,
+                    budget,
+                    weighted,
+                    fit_intercept,
+                };
+                let on_pattern = Solve {
+                    data,
+                    rows: pattern,
+                    sdca,
+                    budget,
+                    weighted,
+                    fit_intercept,
+                };
+                let a = dispatch(spec.name, None, on_dense).expect("known");
+                let b = dispatch(spec.name, None, on_pattern).expect("known");
+                let (p, q) = (a.certificate, b.certificate);
+                let what = format!("{} {accelerate} {p:?} {q:?}", spec.name);
+                assert_eq!(
+                    (a.stop, b.stop),
+                    (StopReason::Converged, StopReason::Converged),
+                    "{what}"
+                );
+                // Each is a bound for the other.
+                assert!(q.primal >= p.dual - 1e-13 * p.primal, "{what}");
+                assert!(p.primal >= q.dual - 1e-13 * p.primal, "{what}");
+                assert!(q.gap <= 1e-9 * q.primal, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
 fn averaged_and_random_outputs_carry_their_own_certificate_and_do_not_change_the_run() {
     let data = Data::new(N, D, 5);
     let rows = &Dense::new(view(&data)).expect("C order");

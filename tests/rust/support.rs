@@ -61,6 +61,22 @@ impl Data {
         }
     }
 
+    /// As [`Self::new`], but all entries of a row that are not 0 have the same value.
+    pub(crate) fn with_one_value_in_each_row(n_rows: usize, n_cols: usize, seed: u64) -> Self {
+        let mut data = Self::new(n_rows, n_cols, seed);
+        for i in 0..n_rows {
+            let value = 0.25 * (1 + i % 7) as f64;
+            for x in &mut data.dense[i * n_cols..][..n_cols] {
+                if *x != 0.0 {
+                    *x = value;
+                }
+            }
+            let place = |end: i64| usize::try_from(end).expect("not negative");
+            data.values[place(data.indptr[i])..place(data.indptr[i + 1])].fill(value);
+        }
+        data
+    }
+
     pub(crate) fn targets(&self, target: Target) -> &[f64] {
         match target {
             Target::Label => &self.labels,
