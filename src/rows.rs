@@ -143,6 +143,19 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
         indptr: Loan<'_, P>,
         n_cols: usize,
     ) -> Result<Self, Error> {
+        let rows = Self::unscanned(values, indices, indptr, n_cols)?;
+        rows.indices.iter().try_for_each(|j| rows.check(j))?;
+        Ok(rows)
+    }
+
+    /// As [`Self::new`], but column indices are checked only where they are used, which unwinds: see
+    /// [`kernel::catch_stray`].
+    pub(crate) fn unscanned<P: Index>(
+        values: Loan<'a, F>,
+        indices: Loan<'a, I>,
+        indptr: Loan<'_, P>,
+        n_cols: usize,
+    ) -> Result<Self, Error> {
         check_shape(indptr.len().saturating_sub(1), n_cols)?;
         let n_rows = indptr.len() - 1;
         let first = indptr.get(0).to_i64();
@@ -175,12 +188,6 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
             }
         }
         let indices = indices.range(0, checked[n_rows]);
-        if let Some(stray) = indices.iter().find(|j| j.to_usize() >= n_cols) {
-            return Err(Error::ColumnIndex {
-                found: stray.to_i64(),
-                n_cols,
-            });
-        }
         Ok(Self {
             values,
             indices,
@@ -189,30 +196,48 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
         })
     }
 
+    /// Whether column `j` exists.
+    #[inline]
+    fn check(&self, j: I) -> Result<(), Error> {
+        if j.to_usize() < self.n_cols {
+            return Ok(());
+        }
+        Err(Error::ColumnIndex {
+            found: j.to_i64(),
+            n_cols: self.n_cols,
+        })
+    }
+
     /// Whether some column occurs twice in a row. Takes one pass and, if a row is not sorted,
     /// a mark for each column.
     pub fn has_duplicates(&self) -> bool {
-        let mut last_row_with = Vec::new();
-        (0..self.n_rows()).any(|i| {
+        // An index that another thread has just spoilt is not ours to report here.
+        self.scan().unwrap_or(false)
+    }
+
+    /// Checks all column indices, and says whether some column occurs twice in a row.
+    pub(crate) fn scan(&self) -> Result<bool, Error> {
+        let (mut last_row_with, mut has_duplicates) = (Vec::new(), false);
+        for i in 0..self.n_rows() {
             let columns = self.columns(i);
             let mut previous = None;
             let sorted = columns
                 .iter()
                 .map(Index::to_usize)
                 .all(|j| previous.replace(j).is_none_or(|p| p < j));
-            if sorted {
-                return false;
+            if sorted && previous.is_none_or(|last| last < self.n_cols) {
+                continue;
             }
             if last_row_with.is_empty() {
                 last_row_with.resize(self.n_cols, usize::MAX);
             }
-            // An index that another thread has just spoilt is not ours to report here.
-            columns.iter().any(|j| {
-                last_row_with
-                    .get_mut(j.to_usize())
-                    .is_some_and(|row| std::mem::replace(row, i) == i)
-            })
-        })
+            for j in columns.iter() {
+                self.check(j)?;
+                let row = &mut last_row_with[j.to_usize()];
+                has_duplicates |= std::mem::replace(row, i) == i;
+            }
+        }
+        Ok(has_duplicates)
     }
 
     /// The same rows as a [`Pattern`], if each has but one value; else they themselves.

@@ -29,6 +29,7 @@ from sdca_rs._data import (
     is_sparse,
     lam_of,
     loss_shape,
+    naming_not_finite,
     regularisation,
     validate_X,
     validate_y,
@@ -128,7 +129,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         loss = require_loss(self.loss)
         classify = loss.task == "classification"
-        X = validate_X(self, X, reset=True)
+        X = validate_X(self, X, reset=True, require_finite=False)
         n_samples = X.shape[0]
         y = validate_y(y, n_samples, numeric=not classify)
         weights = as_weights(sample_weight, n_samples)
@@ -157,27 +158,28 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         )
         C, lam = regularisation(self.C, self.lam)
         n_threads = self._n_threads()
-        fits = _core.fit(
-            as_matrix(X, unique=True),
-            targets,
-            solver=self._solver(self._seed(), n_threads if n_problems == 1 else 1),
-            sample_weight=weights,
-            n_classes=n_classes,
-            loss=loss.name,
-            loss_param=loss_shape(loss, self.loss_param),
-            C=C,
-            lam=lam,
-            fit_intercept=as_flag("fit_intercept", self.fit_intercept),
-            tol=as_number("tol", self.tol, "a finite number >= 0"),
-            max_iter=positive_count("max_iter", self.max_iter),
-            max_time=_optional("max_time", self.max_time, "seconds > 0, or None"),
-            record_every=_optional(
-                "record_every", self.record_every, "epochs > 0, or None"
-            ),
-            n_threads=n_threads,
-            start=self._start(labels, n_samples, n_problems),
-            report=reporter if reporter.is_needed else None,
-        )
+        with naming_not_finite(self, X):
+            fits = _core.fit(
+                as_matrix(X, unique=True),
+                targets,
+                solver=self._solver(self._seed(), n_threads if n_problems == 1 else 1),
+                sample_weight=weights,
+                n_classes=n_classes,
+                loss=loss.name,
+                loss_param=loss_shape(loss, self.loss_param),
+                C=C,
+                lam=lam,
+                fit_intercept=as_flag("fit_intercept", self.fit_intercept),
+                tol=as_number("tol", self.tol, "a finite number >= 0"),
+                max_iter=positive_count("max_iter", self.max_iter),
+                max_time=_optional("max_time", self.max_time, "seconds > 0, or None"),
+                record_every=_optional(
+                    "record_every", self.record_every, "epochs > 0, or None"
+                ),
+                n_threads=n_threads,
+                start=self._start(labels, n_samples, n_problems),
+                report=reporter if reporter.is_needed else None,
+            )
         self._keep(fits, labels)
         self._lam = lam_of(C, lam, n_samples, weights)
         reporter.finish(fits)

@@ -30,10 +30,14 @@ def is_sparse(X: Any) -> bool:
     return bool(sp.issparse(X))
 
 
-def validate_X(estimator: Any, X: Any, *, reset: bool) -> Any:
+def validate_X(
+    estimator: Any, X: Any, *, reset: bool, require_finite: bool = True
+) -> Any:
     """Check ``X`` as scikit-learn does, before anything is converted.
 
     C-ordered arrays and CSR matrices of float32 or float64 come back as they are.
+    Without ``require_finite``, a fit is to find what is not finite: see
+    :func:`naming_not_finite`.
     """
     with _naming("X", "numbers in rows and columns"):
         if is_sparse(X):
@@ -45,7 +49,22 @@ def validate_X(estimator: Any, X: Any, *, reset: bool) -> Any:
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             order="C",
+            ensure_all_finite=require_finite,
         )
+
+
+@contextmanager
+def naming_not_finite(estimator: Any, X: Any) -> Iterator[None]:
+    """Say so if what the core cannot go on with are infinities or NaNs in ``X``.
+
+    It finds them as it sums squares, where a pass of their own would take up to a tenth
+    of a short fit.
+    """
+    try:
+        yield
+    except (OverflowError, ValueError):
+        assert_all_finite(X, input_name="X", estimator_name=type(estimator).__name__)
+        raise
 
 
 def validate_y(y: Any, n_samples: int, *, numeric: bool) -> NDArray[Any]:

@@ -54,10 +54,10 @@ impl Matrix<'_> {
         })
     }
 
-    /// Whether a column occurs twice in some row.
+    /// Checks all column indices, and says whether a column occurs twice in some row.
     pub(super) fn has_duplicates(&self, py: Python<'_>) -> PyResult<bool> {
         fn check<F: Real, I: Index>(py: Python<'_>, rows: &Csr<'_, F, I>) -> Result<bool, Error> {
-            py.detach(|| catch_stray(|| Ok(rows.has_duplicates())))
+            py.detach(|| rows.scan())
         }
         Ok(match self {
             Self::Dense64(_) | Self::Dense32(_) => false,
@@ -96,7 +96,8 @@ fn dense<'a, F: Real + Element>(x: &'a PyReadonlyArray2<'_, F>) -> Result<Dense<
     Dense::new(x.as_array())
 }
 
-/// The check of all indices takes time: the interpreter is released around it too.
+/// Column indices are checked where they are used. The copy of the row pointers takes time: the interpreter
+/// is released around it too.
 fn csr<'a, F, I>(
     py: Python<'_>,
     values: &'a PyReadonlyArray1<'_, F>,
@@ -112,11 +113,11 @@ where
     match indptr {
         Indices::I32(p) => {
             let indptr = loan("X.indptr", p)?;
-            py.detach(|| Csr::new(values, indices, indptr, n_cols))
+            py.detach(|| Csr::unscanned(values, indices, indptr, n_cols))
         }
         Indices::I64(p) => {
             let indptr = loan("X.indptr", p)?;
-            py.detach(|| Csr::new(values, indices, indptr, n_cols))
+            py.detach(|| Csr::unscanned(values, indices, indptr, n_cols))
         }
     }
 }
