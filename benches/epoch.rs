@@ -11,6 +11,7 @@
 //! ```text
 //! {solver}/dense/{number}/{instructions}/{loss}/{rows}x{columns}
 //! {solver}/csr/{number}/{index}/{loss}/{rows}x{columns}/{entries in a row}
+//! {solver}/pattern/{index}/{loss}/{rows}x{columns}/{entries in a row}
 //! ```
 //!
 //! The instructions are the best that this CPU has up to `SDCA_RS_SIMD`.
@@ -111,6 +112,8 @@ impl<'c, S: Solver> Bench<'c, S> {
         self.csr::<f64, i64, _>(loss);
         self.csr::<f32, i32, _>(loss);
         self.csr::<f32, i64, _>(loss);
+        self.pattern::<i32, _>(loss);
+        self.pattern::<i64, _>(loss);
     }
 
     fn dense<F: Real + From<f32>, L: Loss>(&mut self, loss: L) {
@@ -135,6 +138,28 @@ impl<'c, S: Solver> Bench<'c, S> {
         let storage = format!("csr/{}/{}", type_name::<F>(), type_name::<I>());
         let shape = format!("{N_ROWS}x{WIDE}/{PER_ROW}");
         self.measure(&storage, &shape, &rows, loss);
+    }
+
+    fn pattern<I: Index + TryFrom<usize>, L: Loss>(&mut self, loss: L) {
+        let (values, indices) = (vec![0.3; N_ROWS * PER_ROW], columns::<I>(8));
+        let indptr: Vec<I> = (0..=N_ROWS).map(|i| small(i * PER_ROW)).collect();
+        let rows = Csr::new(
+            Loan::new(&values),
+            Loan::new(&indices),
+            Loan::new(&indptr),
+            WIDE,
+        )
+        .expect("valid");
+        let Ok(rows) = rows.into_pattern() else {
+            panic!("more than one value in a row");
+        };
+        let shape = format!("{N_ROWS}x{WIDE}/{PER_ROW}");
+        self.measure(
+            &format!("pattern/{}", type_name::<I>()),
+            &shape,
+            &rows,
+            loss,
+        );
     }
 
     fn measure<R: Rows, L: Loss>(&mut self, storage: &str, shape: &str, rows: &R, loss: L) {

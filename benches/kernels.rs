@@ -12,6 +12,8 @@
 //! ```text
 //! dense_dot/{number}/{instructions or "naive"}/{length}
 //! sparse_dot/{number}/{index}/{"fast" or "naive"}/{length}
+//! pattern_dot/{index}/{"fast" or "naive"}/{length}
+//! only_value/{number}/{"fast" or "naive"}/{length}
 //! gram_products/{instructions or "naive"}/{dense columns}
 //! ```
 //!
@@ -31,8 +33,8 @@ use criterion::{
 };
 use sdca_rs::kernel::gram::{self, Block, Entry, LANES};
 use sdca_rs::kernel::{
-    Index, Level, Loan, Real, dense_axpy, dense_dot, dense_sq_norm, sparse_axpy, sparse_dot,
-    sparse_sq_norm,
+    Index, Level, Loan, Real, dense_axpy, dense_dot, dense_sq_norm, only_value, pattern_axpy,
+    pattern_dot, sparse_axpy, sparse_dot, sparse_sq_norm,
 };
 use sdca_rs::order::Generator;
 
@@ -85,6 +87,21 @@ mod naive {
         for (&x, j) in values.iter().zip(indices) {
             w[j.to_usize()] += scale * x.into();
         }
+    }
+
+    pub(super) fn pattern_dot<I: Index>(indices: &[I], w: &[f64]) -> f64 {
+        indices.iter().map(|j| w[j.to_usize()]).sum()
+    }
+
+    pub(super) fn pattern_axpy<I: Index>(scale: f64, indices: &[I], w: &mut [f64]) {
+        for j in indices {
+            w[j.to_usize()] += scale;
+        }
+    }
+
+    pub(super) fn only_value<F: Real>(values: &[F]) -> Option<f64> {
+        let first = (*values.first()?).into();
+        values.iter().all(|&x| x.into() == first).then_some(first)
     }
 
     pub(super) fn gram_products(block: Block<'_>, weights: &[f64], out: &mut [f64]) {
@@ -234,6 +251,58 @@ fn sparse<F: Real + From<f32>, I: Index + TryFrom<usize>>(criterion: &mut Criter
     axpys.finish();
 }
 
+/// Values play no part here.
+fn pattern<I: Index + TryFrom<usize>>(criterion: &mut Criterion) {
+    let index = type_name::<I>();
+
+    let mut dots = group(criterion, format!("pattern_dot/{index}"));
+    for len in LENGTHS {
+        dots.throughput(Throughput::Elements(len as u64));
+        let indices = columns::<I>(len, N_COLS, 4);
+        let w = numbers::<f64>(N_COLS, 5);
+        dots.bench_function(BenchmarkId::new("fast", len), |b| {
+            let indices = Loan::new(&indices);
+            b.iter(|| pattern_dot(black_box(indices), black_box(&w)));
+        });
+        dots.bench_function(BenchmarkId::new("naive", len), |b| {
+            b.iter(|| naive::pattern_dot(black_box(&indices), black_box(&w)));
+        });
+    }
+    dots.finish();
+
+    let mut axpys = group(criterion, format!("pattern_axpy/{index}"));
+    for len in LENGTHS {
+        axpys.throughput(Throughput::Elements(len as u64));
+        let indices = columns::<I>(len, N_COLS, 4);
+        let mut w = numbers::<f64>(N_COLS, 5);
+        axpys.bench_function(BenchmarkId::new("fast", len), |b| {
+            let indices = Loan::new(&indices);
+            b.iter(|| pattern_axpy(SCALE, black_box(indices), black_box(&mut w)));
+        });
+        axpys.bench_function(BenchmarkId::new("naive", len), |b| {
+            b.iter(|| naive::pattern_axpy(SCALE, black_box(&indices), black_box(&mut w)));
+        });
+    }
+    axpys.finish();
+}
+
+/// Indices play no part here.
+fn only_values<F: Real + From<f32>>(criterion: &mut Criterion) {
+    let mut tests = group(criterion, format!("only_value/{}", type_name::<F>()));
+    for len in LENGTHS {
+        tests.throughput(Throughput::Elements(len as u64));
+        let values = vec![F::from(0.1); len];
+        tests.bench_function(BenchmarkId::new("fast", len), |b| {
+            let values = Loan::new(&values);
+            b.iter(|| only_value(black_box(values)));
+        });
+        tests.bench_function(BenchmarkId::new("naive", len), |b| {
+            b.iter(|| naive::only_value(black_box(&values)));
+        });
+    }
+    tests.finish();
+}
+
 /// Indices play no part here.
 fn sparse_norms<F: Real + From<f32>>(criterion: &mut Criterion) {
     let mut norms = group(criterion, format!("sparse_sq_norm/{}", type_name::<F>()));
@@ -333,6 +402,10 @@ criterion_group!(
     sparse::<f32, i64>,
     sparse_norms::<f64>,
     sparse_norms::<f32>,
+    pattern::<i32>,
+    pattern::<i64>,
+    only_values::<f64>,
+    only_values::<f32>,
     gram_products,
     gram_mixed,
 );

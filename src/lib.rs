@@ -43,7 +43,7 @@
 //! | [`order`]       | seeded visiting orders                                                       |
 //! | [`problem`]     | `P`, `D`, `w(a)`, the gap: the certificate                                   |
 //! | [`intercept`]   | the exact, unregularised intercept                                           |
-//! | [`rows`]        | dense and sparse rows, borrowed                                              |
+//! | [`rows`]        | dense and sparse rows, borrowed; sparse ones of one value each               |
 //! | [`kernel`]      | arithmetic on rows; the only `unsafe`                                        |
 //! | [`run`]         | budget, monitor, history, stop reason, result: what all solvers share        |
 //! | [`predict`]     | predictions of fitted models                                                 |

@@ -540,15 +540,10 @@ pub(crate) mod tests {
             pattern.axpy(i, 2.0, &mut of_pattern);
             rows.axpy(i, 2.0, &mut of_rows);
             assert_eq!(of_pattern, of_rows);
-            let entries = |visit: &dyn Fn(&mut dyn FnMut(usize, f64))| {
-                let mut entries = vec![];
-                visit(&mut |j, x| entries.push((j, x)));
-                entries
-            };
-            assert_eq!(
-                entries(&|f| pattern.visit(i, f)),
-                entries(&|f| rows.visit(i, f))
-            );
+            let (mut of_pattern, mut of_rows) = (vec![], vec![]);
+            pattern.visit(i, |j, x| of_pattern.push((j, x)));
+            rows.visit(i, |j, x| of_rows.push((j, x)));
+            assert_eq!(of_pattern, of_rows);
             pattern.prefetch_place(i);
             pattern.prefetch(i);
         }

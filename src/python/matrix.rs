@@ -6,7 +6,7 @@ use numpy::{
 use pyo3::prelude::*;
 
 use crate::error::Error;
-use crate::kernel::{Index, Loan, Real, catch_stray};
+use crate::kernel::{Index, Loan, Real};
 use crate::rows::{Csr, Dense, Rows};
 use crate::run::parameter;
 
