@@ -238,7 +238,7 @@ impl Sdca {
             ),
             sgd,
             seen: 0.0,
-            refresh_at: epoch,
+            refresh_at: FIRST_REFRESH * epoch,
             may_finish,
             // Not where more than the tolerance is asked for: it is slow to the last digits.
             may_begin_outer: accelerate && budget.tol > 0.0 && pace.least == 0,
@@ -273,6 +273,11 @@ struct Row {
     /// `x.mu`.
     m: f64,
 }
+
+/// Epochs after which the sum of the rows is computed from scratch for the first time. It then carries the rounding
+/// of as many changes as there are in so many epochs, which is nothing beside what is left to gain; evaluations
+/// compute a sum of their own.
+const FIRST_REFRESH: u64 = 8;
 
 /// How many visits ahead a row is asked for, and how many ahead what says where it lies.
 pub(crate) const NEAR: usize = 8;
@@ -687,7 +692,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             return Ok(step + 2 * self.passes.len() as u64);
         }
         if let Some(head) = self.head.take() {
-            self.refresh_at = 2 * head.steps;
+            self.refresh_at = self.refresh_at.max(2 * head.steps);
             return self.state.adopt(self.problem, head, watch);
         }
         let Self {
@@ -720,7 +725,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
                 state.end_pass();
                 if step >= self.refresh_at {
                     state.refresh(problem, watch)?;
-                    // Often while the dual values still move far, later at a cost that vanishes.
+                    // Later at a cost that vanishes.
                     self.refresh_at = step + step.clamp(epoch, 64 * epoch);
                 }
             }
