@@ -100,7 +100,7 @@ mod naive {
     }
 
     pub(super) fn only_value<F: Real>(values: &[F]) -> Option<f64> {
-        let first = (*values.first()?).into();
+        let first = values.first().map_or(0.0, |&x| x.into());
         values.iter().all(|&x| x.into() == first).then_some(first)
     }
 

@@ -211,7 +211,8 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
     /// Whether some column occurs twice in a row. Takes one pass and, if a row is not sorted,
     /// a mark for each column.
     pub fn has_duplicates(&self) -> bool {
-        // An index that another thread has just spoilt is not ours to report here.
+        // An index that another thread has just spoilt is not ours to report here: what it hides will be an
+        // error.
         self.scan().unwrap_or(false)
     }
 
@@ -250,16 +251,9 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
             return Err(self);
         }
         let mut places = Vec::with_capacity(self.indptr.len());
-        places.extend(self.indptr.windows(2).map(|ends| {
-            Place {
-                from: ends[0],
-                value: self
-                    .values
-                    .range(ends[0], ends[1])
-                    .iter()
-                    .next()
-                    .map_or(0.0, Into::into),
-            }
+        places.extend((0..self.n_rows()).map(|i| Place {
+            from: self.indptr[i],
+            value: self.entries(i).iter().next().map_or(0.0, Into::into),
         }));
         places.push(Place {
             from: self.indices.len(),
@@ -335,7 +329,8 @@ impl<F: Real, I: Index> Rows for Csr<'_, F, I> {
 /// Sparse rows of which each has one value in all of its entries, like one-hot codes and sets of words, also
 /// if they are scaled row by row: see [`Csr::into_pattern`].
 ///
-/// A step reads nothing but columns, a third of what compressed rows of `f64` take.
+/// Beside a value for each row, a step reads nothing but columns: a third of what compressed rows of `f64` take
+/// with 32-bit indices.
 #[derive(Debug, Clone)]
 pub struct Pattern<'a, I> {
     indices: Loan<'a, I>,

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
-from sdca_rs import Sdca, losses
+from sdca_rs import Asdca, DualGradient, Pegasos, Sdca, Subgradient, losses
 
 LOSSES = [loss.name for loss in losses()]
 REFUSALS = (TypeError, ValueError)
@@ -280,6 +280,28 @@ def test_bad_X_is_refused_by_predictions(case, method):
     model = Sdca(loss="log").fit(X, LABELS)
     with pytest.raises(REFUSALS, match=tells("X", *parts)):
         getattr(model, method)(bad)
+
+
+STORAGES = {
+    "dense": lambda bad: spoilt(X, bad),
+    "float32": lambda bad: spoilt(X, bad).astype(np.float32),
+    "csr": lambda bad: sp.csr_array(spoilt(X, bad)),
+    "one value in each row": lambda bad: sp.csr_array(spoilt(1.0 * (X > 0), bad)),
+}
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("solver", [Sdca, Pegasos, Asdca, Subgradient, DualGradient])
+def test_what_is_not_finite_is_refused_by_every_solver(solver, storage, bad):
+    """Their sums of squares find it, also in a row of weight 0."""
+    stored = STORAGES[storage](bad)
+    for loss, y in (("log", LABELS), ("log", np.arange(20) % 3), ("squared", VALUES)):
+        for fit_intercept in (False, True):
+            for sample_weight in (None, spoilt(np.ones(20), 0.0)):
+                model = solver(loss=loss, fit_intercept=fit_intercept)
+                with pytest.raises(ValueError, match=r"X contains (NaN|infinity)"):
+                    model.fit(stored, y, sample_weight)
 
 
 def test_rows_too_long_for_their_norm_are_refused():

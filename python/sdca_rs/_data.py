@@ -62,8 +62,14 @@ def naming_not_finite(estimator: Any, X: Any) -> Iterator[None]:
     """
     try:
         yield
-    except (OverflowError, ValueError):
-        assert_all_finite(X, input_name="X", estimator_name=type(estimator).__name__)
+    except ValueError:
+        name = type(estimator).__name__
+        # scipy allows spare room behind the last entry, which is none of the matrix.
+        values = X.data[: X.indptr[-1]] if is_sparse(X) else X
+        try:
+            assert_all_finite(values, input_name="X", estimator_name=name)
+        except ValueError as found:
+            raise found from None
         raise
 
 

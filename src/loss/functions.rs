@@ -43,7 +43,10 @@ pub(super) const fn exp_m1(r: f64) -> f64 {
     r + r * r * polynomial(&EXP, r)
 }
 
-/// Numbers to the unit in the grid of [`exp_neg_near`], and numbers in it.
+/// Adding it to a number from 0 to 2^51 leaves the nearest integer in the last bits.
+const TWO_52: f64 = 4_503_599_627_370_496.0;
+
+/// How fine the grid of [`exp_neg_near`] is, and how many margins it has: a power of 2, see there.
 const GRID: f64 = 16.0;
 const GRID_SIZE: usize = 1024;
 
@@ -59,15 +62,15 @@ static GRID_EXP_NEG: [f64; GRID_SIZE] = {
 };
 
 /// The end of the range of [`exp_neg_near`].
-pub(super) const NEAR_RANGE: f64 = 63.0;
+pub(super) const NEAR_RANGE: f64 = GRID_SIZE as f64 / GRID - 1.0;
 
 /// A number `m` not farther than 1/32 from `t`, of which `0 <= t < NEAR_RANGE`, and `e^-m`, in a fraction of the
 /// time that `e^-t` takes.
 #[inline(always)]
 pub(super) fn exp_neg_near(t: f64) -> (f64, f64) {
-    // Adding it leaves the nearest integer in the last bits.
-    const TWO_52: f64 = 4_503_599_627_370_496.0;
+    debug_assert!((0.0..=NEAR_RANGE).contains(&t), "{t} is not in the grid");
     let shifted = t * GRID + TWO_52;
+    // The remainder takes the last bits, and no check is left.
     let power = GRID_EXP_NEG[shifted.to_bits() as usize % GRID_SIZE];
     ((shifted - TWO_52) * (1.0 / GRID), power)
 }
@@ -75,11 +78,10 @@ pub(super) fn exp_neg_near(t: f64) -> (f64, f64) {
 /// `ln x` for a normal `x`.
 #[inline(always)]
 pub(super) fn ln(x: f64) -> f64 {
-    // The exponent as a number: it fits into the last bits of 2^52.
-    const TWO_52: f64 = 4_503_599_627_370_496.0;
     // x = 2^k m with m from sqrt(1/2) to sqrt(2), by the exponent of x sqrt(2).
     let exponent = (x * SQRT_2).to_bits() >> 52;
     let m = f64::from_bits(x.to_bits().wrapping_sub(exponent.wrapping_sub(1023) << 52));
+    // The exponent as a number: it fits into the last bits of 2^52.
     let k = (f64::from_bits(TWO_52.to_bits() | exponent) - TWO_52) - 1023.0;
     k * LN_2 + twice_atanh((m - 1.0) / (m + 1.0))
 }

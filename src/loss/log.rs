@@ -123,10 +123,10 @@ impl At {
         }
     }
 
-    /// Whether the step of Newton's method is at most 1/2.
+    /// Whether the step of Newton's method is at most 1/2, and that of Halley's does not overflow.
     #[inline(always)]
     fn is_near(&self) -> bool {
-        self.residual.abs() * self.u <= 0.5 * self.slope
+        self.residual.abs() * self.u <= 0.5 * self.slope && self.slope < LARGEST
     }
 
     /// The step down of Halley's method. From the error `e` it leaves less than `e^3 / 2` where
@@ -152,14 +152,18 @@ impl At {
     }
 }
 
+/// Halley's method squares numbers up to this.
+const LARGEST: f64 = 1e150;
+
 /// Steps of at most this length leave an error of less than `STEP^3 / 2`, which is 3e-14.
 const STEP: f64 = 4e-5;
 
 /// See [`new_value`].
 ///
-/// Two steps are enough but far from the optimum: one from the nearest margin whose exponential is in a table,
+/// Two steps are enough except far from the optimum: one from the nearest margin whose exponential is in a table,
 /// and one from where it leads to, which is so near that a short polynomial gives the exponential. Without a
-/// loop, and with the methods chosen by branches that are easy to predict, that takes two thirds of the time.
+/// loop, and with the methods chosen by branches that are easy to predict, that takes two thirds of the time of
+/// [`search`] alone.
 #[inline(always)]
 fn value_at_positive_root(start: f64, q: f64, b: f64) -> f64 {
     let guess = (start + q * b).max(0.0);

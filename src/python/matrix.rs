@@ -32,8 +32,9 @@ pub(super) enum Indices<'py> {
 
 /// Work to be done with rows whose type is known only at run time.
 pub(super) trait RowsVisitor {
-    /// Whether the rows are read so often that it pays to look for a [`Pattern`](crate::rows::Pattern).
-    const IS_LONG: bool;
+    /// Whether the rows are read so often that it pays to look for a [`Pattern`](crate::rows::Pattern), and to
+    /// compile the work for it.
+    const READS_OFTEN: bool;
     type Out;
     fn visit<R: Rows>(self, rows: &R) -> Result<Self::Out, Error>;
 }
@@ -69,14 +70,14 @@ impl Matrix<'_> {
     }
 }
 
-/// Hands compressed rows to `visitor`, as a pattern if they are one.
+/// Hands compressed rows to `visitor`, as a pattern if they are one and that pays.
 fn sparse<F: Real, I: Index, V: RowsVisitor>(
     py: Python<'_>,
     rows: Csr<'_, F, I>,
     visitor: V,
 ) -> Result<V::Out, Error> {
-    // Decided when it is compiled: visits that are short need not be for patterns.
-    if const { !V::IS_LONG } {
+    // Decided when it is compiled: the others need not be for patterns, too.
+    if const { !V::READS_OFTEN } {
         return visitor.visit(&rows);
     }
     match py.detach(|| rows.into_pattern()) {

@@ -105,8 +105,8 @@ fn losses(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 
 /// Work on rows and a loss whose types are known only at run time.
 trait Job: Send {
-    /// See [`RowsVisitor::IS_LONG`].
-    const IS_LONG: bool;
+    /// See [`RowsVisitor::READS_OFTEN`].
+    const READS_OFTEN: bool;
     type Out: Send;
     fn run<R: Rows, L: Loss>(self, rows: &R, loss: L) -> Result<Self::Out, Error>;
 }
@@ -121,7 +121,7 @@ fn run<J: Job>(
 ) -> PyResult<J::Out> {
     struct WithLoss<'py, L, J>(Python<'py>, L, J);
     impl<L: Loss, J: Job> RowsVisitor for WithLoss<'_, L, J> {
-        const IS_LONG: bool = J::IS_LONG;
+        const READS_OFTEN: bool = J::READS_OFTEN;
         type Out = J::Out;
         fn visit<R: Rows>(self, rows: &R) -> Result<J::Out, Error> {
             let Self(py, loss, job) = self;
@@ -478,7 +478,7 @@ struct FitJob<'a, S> {
 }
 
 impl<S: Solver> Job for FitJob<'_, S> {
-    const IS_LONG: bool = true;
+    const READS_OFTEN: bool = true;
     type Out = Vec<Fit>;
 
     fn run<R: Rows, L: Loss>(self, rows: &R, loss: L) -> Result<Vec<Fit>, Error> {
@@ -606,7 +606,7 @@ struct StreamJob<'a> {
 }
 
 impl Job for StreamJob<'_> {
-    const IS_LONG: bool = false;
+    const READS_OFTEN: bool = false;
     type Out = Vec<Stream>;
 
     fn run<R: Rows, L: Loss>(self, rows: &R, loss: L) -> Result<Vec<Stream>, Error> {
@@ -796,7 +796,7 @@ struct ObjectivesJob<'a> {
 }
 
 impl Job for ObjectivesJob<'_> {
-    const IS_LONG: bool = false;
+    const READS_OFTEN: bool = false;
     type Out = (f64, f64);
 
     fn run<R: Rows, L: Loss>(self, rows: &R, loss: L) -> Result<(f64, f64), Error> {
@@ -851,7 +851,7 @@ fn decision_function<'py>(
         outside: &'a Outside,
     }
     impl RowsVisitor for Predict<'_, '_> {
-        const IS_LONG: bool = false;
+        const READS_OFTEN: bool = false;
         type Out = (usize, Vec<f64>);
         fn visit<R: Rows>(self, rows: &R) -> Result<Self::Out, Error> {
             let (coefs, intercepts, n_threads) = (self.coefs, self.intercepts, self.n_threads);

@@ -270,7 +270,7 @@ impl Part {
     fn add_row<R: Rows>(&mut self, columns: &Columns, rows: &R, i: usize, h: f64) {
         let from = self.rows.len();
         self.rows.extend_from_slice(&self.empty);
-        // Of dense rows, all columns are dense, or none.
+        // Of dense rows, all columns are dense, or none: vector instructions copy the row.
         if !R::IS_SPARSE && !columns.dense.is_empty() {
             rows.axpy(i, 1.0, &mut self.rows[from..]);
         } else {

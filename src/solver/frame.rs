@@ -88,7 +88,7 @@ impl Frame {
             }
             let m = problem.rows().dot(i, &self.mu);
             // On the safe side of what the three terms lose by cancelling: steps for too small a |x|^2
-            // would diverge.
+            // would diverge. It also keeps the NaN that `max` would hide.
             let lost = 8.0 * f64::EPSILON * (sq_norm + self.mu_sq_norm);
             (m, (sq_norm - 2.0 * m + self.mu_sq_norm).max(0.0) + lost)
         };
@@ -101,6 +101,8 @@ impl Frame {
         };
         watch.fold(n_rows.div_ceil(size), block, |block| {
             for (i, (m, spread)) in (from..).zip(&block) {
+                // Of rows of weight 0, too: 0 times what is not finite is NaN. From Python, this is what refuses
+                // infinities and NaNs.
                 is_finite &= (problem.rate(i) * spread).is_finite();
                 sum += problem.weight(i) * spread;
                 visit(i, *m, *spread);

@@ -274,9 +274,9 @@ struct Row {
     m: f64,
 }
 
-/// Epochs after which the sum of the rows is computed from scratch for the first time. It then carries the rounding
-/// of as many changes as there are in so many epochs, which is nothing beside what is left to gain; evaluations
-/// compute a sum of their own.
+/// Epochs after which the sum of the rows is computed from scratch for the first time. Unless the columns are far from
+/// centred, the rounding of so many changes is nothing beside what is left to gain; and evaluations compute a sum of
+/// their own.
 const FIRST_REFRESH: u64 = 8;
 
 /// How many visits ahead a row is asked for, and how many ahead what says where it lies.
@@ -692,7 +692,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             return Ok(step + 2 * self.passes.len() as u64);
         }
         if let Some(head) = self.head.take() {
-            self.refresh_at = self.refresh_at.max(2 * head.steps);
+            self.refresh_at = 2 * head.steps;
             return self.state.adopt(self.problem, head, watch);
         }
         let Self {

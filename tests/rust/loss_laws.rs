@@ -1,7 +1,7 @@
 //! The laws that every loss must satisfy, run over the registry: a new loss is tested by being there.
 
 use sdca_rs::Error;
-use sdca_rs::loss::{self, Loss, SPECS, Spec, Target, Visitor, dispatch};
+use sdca_rs::loss::{self, Log, Loss, SPECS, Spec, Target, Visitor, dispatch};
 
 /// Runs `law` for every loss and several values of its shape parameter.
 fn for_every_loss<V: Visitor<Out = ()> + Copy>(law: V) {
@@ -244,6 +244,19 @@ impl Visitor for Step {
 #[test]
 fn step_is_the_maximiser_for_all_q() {
     for_every_loss(Step);
+}
+
+/// The squares of such a `q` are not finite.
+#[test]
+fn the_step_of_log_is_right_for_huge_q() {
+    for exponent in (10..=300).step_by(5) {
+        let q = 10f64.powi(exponent);
+        for a in [0.0, 0.3, 1.0] {
+            // The new margin is nothing beside q.
+            let step = Log.step(-0.4 * q, q, a, 1.0);
+            assert!((step - 0.4).abs() < 1e-7, "{step} for {q} from {a}");
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
