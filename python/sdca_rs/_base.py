@@ -158,9 +158,10 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         )
         C, lam = regularisation(self.C, self.lam)
         n_threads = self._n_threads()
+        matrix = as_matrix(X, unique=True)
         with naming_not_finite(self, X):
             fits = _core.fit(
-                as_matrix(X, unique=True),
+                matrix,
                 targets,
                 solver=self._solver(self._seed(), n_threads if n_problems == 1 else 1),
                 sample_weight=weights,

@@ -58,7 +58,7 @@ def naming_not_finite(estimator: Any, X: Any) -> Iterator[None]:
     """Say so if what the core cannot go on with are infinities or NaNs in ``X``.
 
     It finds them as it sums squares, where a pass of their own would take up to a tenth
-    of a short fit.
+    of a short fit. The structure of ``X`` must be sound.
     """
     try:
         yield
