@@ -77,6 +77,16 @@ fn columns<I: TryFrom<usize>>(seed: u64) -> Vec<I> {
         .collect()
 }
 
+/// The sparse rows with these entries.
+fn compressed<'a, F: Real, I: Index + TryFrom<usize>>(
+    values: &'a [F],
+    indices: &'a [I],
+) -> Csr<'a, F, I> {
+    let indptr: Vec<I> = (0..=N_ROWS).map(|i| small(i * PER_ROW)).collect();
+    let (values, indices) = (Loan::new(values), Loan::new(indices));
+    Csr::new(values, indices, Loan::new(&indptr), WIDE).expect("valid")
+}
+
 fn targets(kind: Target) -> Vec<f64> {
     let target = |y: f64| match kind {
         Target::Label => y.signum(),
@@ -127,14 +137,7 @@ impl<'c, S: Solver> Bench<'c, S> {
 
     fn csr<F: Real + From<f32>, I: Index + TryFrom<usize>, L: Loss>(&mut self, loss: L) {
         let (values, indices) = (numbers::<F>(N_ROWS * PER_ROW, 7), columns::<I>(8));
-        let indptr: Vec<I> = (0..=N_ROWS).map(|i| small(i * PER_ROW)).collect();
-        let rows = Csr::new(
-            Loan::new(&values),
-            Loan::new(&indices),
-            Loan::new(&indptr),
-            WIDE,
-        )
-        .expect("valid");
+        let rows = compressed(&values, &indices);
         let storage = format!("csr/{}/{}", type_name::<F>(), type_name::<I>());
         let shape = format!("{N_ROWS}x{WIDE}/{PER_ROW}");
         self.measure(&storage, &shape, &rows, loss);
@@ -142,14 +145,7 @@ impl<'c, S: Solver> Bench<'c, S> {
 
     fn pattern<I: Index + TryFrom<usize>, L: Loss>(&mut self, loss: L) {
         let (values, indices) = (vec![0.3; N_ROWS * PER_ROW], columns::<I>(8));
-        let indptr: Vec<I> = (0..=N_ROWS).map(|i| small(i * PER_ROW)).collect();
-        let rows = Csr::new(
-            Loan::new(&values),
-            Loan::new(&indices),
-            Loan::new(&indptr),
-            WIDE,
-        )
-        .expect("valid");
+        let rows = compressed(&values, &indices);
         let Ok(rows) = rows.into_pattern() else {
             panic!("more than one value in a row");
         };

@@ -29,8 +29,8 @@ done three times and the shortest time counts. No fit is meant to exceed the cap
 peer's fit twice the time in which ours proves 1e-6, or ten times for LIBLINEAR through
 scikit-learn (but 0.5 s are granted): for a peer that does not arrive by then the table
 gives a bound.
-Imports and the compilation of skglm take place before, on tiny data. One process, one
-run."""
+Imports and the compilation of skglm take place before, on tiny data. A row is measured
+by one process in one run; with ``--resume`` a table can be of several."""
 
 
 def best_objective(row: Row) -> float:

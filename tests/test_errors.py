@@ -294,12 +294,18 @@ STORAGES = {
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("solver", [Sdca, Pegasos, Asdca, Subgradient, DualGradient])
 def test_what_is_not_finite_is_refused_by_every_solver(solver, storage, bad):
-    """Their sums of squares find it, also in a row of weight 0."""
+    """Their sums of squares find it, also in a row of weight 0, or without time."""
     stored = STORAGES[storage](bad)
     for loss, y in (("log", LABELS), ("log", np.arange(20) % 3), ("squared", VALUES)):
         for fit_intercept in (False, True):
-            for sample_weight in (None, spoilt(np.ones(20), 0.0)):
-                model = solver(loss=loss, fit_intercept=fit_intercept)
+            for sample_weight, max_time in (
+                (None, None),
+                (None, 1e-9),
+                (spoilt(np.ones(20), 0.0), None),
+            ):
+                model = solver(
+                    loss=loss, fit_intercept=fit_intercept, max_time=max_time
+                )
                 with pytest.raises(ValueError, match=r"X contains (NaN|infinity)"):
                     model.fit(stored, y, sample_weight)
 

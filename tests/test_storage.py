@@ -250,7 +250,7 @@ def test_sparse_number_type_does_not_matter(dtype, kind):
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scaled", [False, True], ids=["ones", "scaled rows"])
-def test_rows_of_one_value_each_need_not_be_told(scaled, dtype, index):
+def test_rows_of_one_value_each_fit_as_the_same_dense_rows(scaled, dtype, index):
     rows = (X > 0.3).astype(dtype)
     rows[3] = 0
     if scaled:

@@ -725,7 +725,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
                 state.end_pass();
                 if step >= self.refresh_at {
                     state.refresh(problem, watch)?;
-                    // Later at a cost that vanishes.
+                    // Ever more rarely, so that it costs next to nothing.
                     self.refresh_at = step + step.clamp(epoch, 64 * epoch);
                 }
             }
