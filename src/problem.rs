@@ -371,26 +371,37 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
         point.take(coef, dual);
-        self.evaluate_both(precision, point, watch)?;
-        Ok(())
+        let (_, dual) = self.evaluate_both(&mut point.dual, watch)?;
+        self.pair(dual, precision, point, watch)
     }
 
-    /// [`Self::evaluate_pair`], apart from what takes iterators. Returns `w(a)` with `D(a)` as it is computed.
+    /// Makes a dual point feasible. Returns `w(a)`, `D(a)` and the number of dual values other than zero.
     fn evaluate_both(
         &self,
+        dual: &mut [f64],
+        watch: &mut Watch<'_>,
+    ) -> Result<(Vec<f64>, (f64, usize)), Error> {
+        self.balance(dual);
+        let mut coef = Vec::new();
+        self.coef_of(dual, &mut coef, watch)?;
+        let value = self.dual(dual, &coef, watch)?;
+        Ok((coef, value))
+    }
+
+    /// Certifies the model of `point`, which is not the one of its dual point. That has the value and the number
+    /// of values other than zero that are given.
+    fn pair(
+        &self,
+        (dual, support): (f64, usize),
         precision: f64,
         point: &mut Point,
         watch: &mut Watch<'_>,
-    ) -> Result<(Vec<f64>, f64), Error> {
+    ) -> Result<(), Error> {
         let primal = self.settle(precision, point, watch)?;
-        self.balance(&mut point.dual);
-        let mut of_dual = Vec::new();
-        self.coef_of(&point.dual, &mut of_dual, watch)?;
-        let (dual, support) = self.dual(&point.dual, &of_dual, watch)?;
         let rounding = self.rounding_of(&point.dual, watch)?;
         let bound = dual - 0.5 * self.lambda * rounding * rounding;
         point.certificate = Certificate::new(primal, bound, support);
-        Ok((of_dual, dual))
+        Ok(())
     }
 
     /// A length that the rounding error of `w(a)` does not exceed, as a rule.
@@ -408,37 +419,45 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     }
 
     /// [`Self::evaluate_pair`], or [`Self::evaluate`] where that is within the tolerance, too. Says whether
-    /// it is.
+    /// it is. Where it `probably` is, the pair is not looked at before.
     pub(crate) fn evaluate_either(
         &self,
         coef: impl IntoIterator<Item = f64>,
         dual: impl IntoIterator<Item = f64>,
+        probably: bool,
         (tol, precision): (f64, f64),
         point: &mut Point,
-        spare: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<bool, Error> {
         point.take(coef, dual);
-        let (of_dual, value) = self.evaluate_both(precision, point, watch)?;
-        if !point.certificate.is_within(tol) {
-            return Ok(false);
+        let (coef, (dual, support)) = self.evaluate_both(&mut point.dual, watch)?;
+        if !probably {
+            self.pair((dual, support), precision, point, watch)?;
+            if !point.certificate.is_within(tol) {
+                return Ok(false);
+            }
         }
-        spare.search_from(point.intercept);
-        spare.dual = std::mem::take(&mut point.dual);
-        spare.predictions = std::mem::take(&mut point.predictions);
-        spare.coef = of_dual;
-        let primal = self.settle(precision, spare, watch)?;
-        spare.certificate = Certificate::new(primal, value, point.certificate.support);
-        let is_enough = spare.certificate.is_within(tol);
-        if is_enough {
-            std::mem::swap(point, spare);
+        let mut of_dual = Point {
+            coef,
+            dual: std::mem::take(&mut point.dual),
+            predictions: std::mem::take(&mut point.predictions),
+            intercept: point.intercept,
+            ..Point::default()
+        };
+        let primal = self.settle(precision, &mut of_dual, watch)?;
+        of_dual.certificate = Certificate::new(primal, dual, support);
+        if of_dual.certificate.is_within(tol) {
+            *point = of_dual;
+            return Ok(true);
+        }
+        point.dual = of_dual.dual;
+        point.predictions = of_dual.predictions;
+        if probably {
+            self.pair((dual, support), precision, point, watch)?;
         } else {
-            point.dual = std::mem::take(&mut spare.dual);
-            point.predictions = std::mem::take(&mut spare.predictions);
-            *spare = Point::default();
             self.predict(point, watch)?;
         }
-        Ok(is_enough)
+        Ok(false)
     }
 
     /// As [`Self::evaluate_pair`], but for the dual point, which is the better of `dual` and of

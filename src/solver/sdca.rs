@@ -747,7 +747,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             ..
         } = self;
         if let Some(finish) = &mut self.finish {
-            if finish.certify((self.tol, precision), point, spare, watch)? {
+            if finish.certify((self.tol, precision), point, watch)? {
                 for (row, &a) in state.rows.iter_mut().zip(&point.dual) {
                     row.a = a;
                 }
@@ -778,7 +778,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         if state.outer.is_some() {
             let coef = state.sum.coef(&state.frame, 1.0);
             let aim = (self.tol, precision);
-            problem.evaluate_either(coef, state.dual(), aim, point, spare, watch)?;
+            problem.evaluate_either(coef, state.dual(), false, aim, point, watch)?;
             if point.certificate.is_within(self.tol) {
                 return Ok(());
             }
