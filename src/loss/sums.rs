@@ -68,6 +68,26 @@ pub(crate) fn products(a: &[f64], d: &[f64], c: Option<&[f64]>) -> f64 {
     products
 }
 
+/// `sum_i c_i (phi(p_i + t d_i; y_i) - phi(p_i; y_i))`.
+#[inline(never)]
+pub(crate) fn changes<L: Loss>(
+    loss: L,
+    (p, t, d): (&[f64], f64, &[f64]),
+    y: &[f64],
+    c: Option<&[f64]>,
+) -> f64 {
+    let (level, term) = (Level::best(), |p, d, y| {
+        loss.value(p + t * d, y) - loss.value(p, y)
+    });
+    let [changes] = match c {
+        None => lanes::sum(level, [p, d, y], |[p, d, y]| [term(p, d, y)]),
+        Some(c) => lanes::sum(level, [p, d, y, c], |[p, d, y, c]| {
+            [if c == 0.0 { 0.0 } else { c * term(p, d, y) }]
+        }),
+    };
+    changes
+}
+
 /// `a_i = -phi'(p_i + t d_i; y_i)`, and 0 for rows of weight 0.
 #[inline(never)]
 pub(crate) fn dual_values<L: Loss>(
@@ -146,6 +166,14 @@ mod tests {
                 assert!(close(rounding(loss, &p, 0.3, &y, c), sizes), "{}", L::NAME);
                 let conjugate = naive(&|i| loss.conjugate(a[i], y[i]));
                 assert!(close(conjugates(loss, &a, &y, c), conjugate), "{}", L::NAME);
+                let change =
+                    naive(&|i| loss.value(p[i] + 0.5 * d[i], y[i]) - loss.value(p[i], y[i]));
+                let found = changes(loss, (&p, 0.5, &d), &y, c);
+                assert!(
+                    (found - change).abs() <= 1e-12 * (1.0 + value.abs()),
+                    "{}",
+                    L::NAME
+                );
                 let product = naive(&|i| a[i] * d[i]);
                 assert!((products(&a, &d, c) - product).abs() <= 1e-12 * (1.0 + product.abs()));
             }

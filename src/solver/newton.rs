@@ -423,9 +423,10 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             self.try_step(t, watch)?;
             let slope = self.derivative(coef, t, self.tried(), watch)?;
             // As the derivative grows, `F` has changed by `rise` at most. If that does not say that it
-            // has fallen, it is computed: on a long gentle rise behind a steep fall it may not have.
+            // has fallen, it is computed: on a long gentle rise behind a steep fall it may not have. (That is
+            // none of a parabola, of which `slope` is at most [`REST`] of what it was.)
             let rise = low * slope_at_low + (t - low) * slope;
-            let is_lower = || slope <= 0.0 || rise <= 0.0;
+            let is_lower = || L::IS_QUADRATIC || slope <= 0.0 || rise <= 0.0;
             if slope.abs() <= room && (is_lower() || self.change_of(coef, t, watch)? <= 0.0) {
                 return Ok(t);
             }
@@ -466,6 +467,11 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
     fn change_of(&self, coef: &[f64], t: f64, watch: &mut Watch<'_>) -> Result<f64, Error> {
         let problem = self.problem();
         let sums = problem.by_blocks(watch, |block| {
+            if self.g == 0.0 {
+                let (p, d) = (&self.p[block.clone()], &self.change[block.clone()]);
+                let (y, c) = problem.labels(block);
+                return sums::changes(problem.loss(), (p, t, d), y, c);
+            }
             block
                 .map(|i| {
                     let (p, near) = (self.p[i], self.a[i]);
@@ -479,18 +485,15 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         Ok(problem.lambda() * penalty + sum / problem.total_weight())
     }
 
-    /// `psi_i(p)`, of whose dual value the search begins at `near`.
+    /// `psi_i(p)` for `g > 0`, of whose dual value the search begins at `near`.
     fn psi(&self, i: usize, p: f64, near: f64) -> f64 {
         let problem = self.problem();
-        let (loss, y) = (problem.loss(), problem.target(i));
         if problem.weight(i) == 0.0 {
-            0.0
-        } else if self.g > 0.0 {
-            let a = self.value(i, p, near);
-            let away = a - self.centre[i];
-            -a * p - loss.conjugate(a, y) - 0.5 * self.g * away * away
-        } else {
-            loss.value(p, y)
+            return 0.0;
         }
+        let a = self.value(i, p, near);
+        let away = a - self.centre[i];
+        let conjugate = problem.loss().conjugate(a, problem.target(i));
+        -a * p - conjugate - 0.5 * self.g * away * away
     }
 }
