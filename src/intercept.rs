@@ -12,25 +12,32 @@ use crate::run::Watch;
 ///
 /// The dual domain of every loss is an interval that contains 0, so the result is feasible.
 pub fn balance(dual: &mut [f64], weight: impl Fn(usize) -> f64) {
-    let (mut above, mut below) = (0.0, 0.0);
-    for (i, &a) in dual.iter().enumerate() {
-        let mass = weight(i) * a;
-        if mass > 0.0 {
-            above += mass;
-        } else {
-            below -= mass;
+    let (mut above, mut below) = ([0.0; LANES], [0.0; LANES]);
+    let mut add = |from: usize, block: &[f64]| {
+        for (lane, &a) in block.iter().enumerate() {
+            let mass = weight(from + lane) * a;
+            above[lane] += mass.max(0.0);
+            below[lane] -= mass.min(0.0);
         }
+    };
+    let mut blocks = dual.chunks_exact(LANES);
+    for (k, block) in (&mut blocks).enumerate() {
+        add(k * LANES, block);
     }
+    add(dual.len() - blocks.remainder().len(), blocks.remainder());
+    let (above, below): (f64, f64) = (above.iter().sum(), below.iter().sum());
     // One of the two factors is 1.
     let lighter = above.min(below);
     let scale_above = if above > 0.0 { lighter / above } else { 1.0 };
     let scale_below = if below > 0.0 { lighter / below } else { 1.0 };
     for (i, a) in dual.iter_mut().enumerate() {
-        if weight(i) > 0.0 {
-            *a *= if *a > 0.0 { scale_above } else { scale_below };
-        }
+        let scale = if *a > 0.0 { scale_above } else { scale_below };
+        *a *= if weight(i) > 0.0 { scale } else { 1.0 };
     }
 }
+
+/// Sums side by side: one alone would wait for each of its additions.
+const LANES: usize = 8;
 
 /// Terms of a sum between two signs of life. Sums are taken block by block, which also keeps their
 /// rounding error small.
