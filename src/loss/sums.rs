@@ -106,10 +106,99 @@ pub(crate) fn dual_values<L: Loss>(
     }
 }
 
+/// A step of Newton's method, from `p_i` to `p_i + d_i`, that has taken `c_i h_i / W` for the curvature of row `i`.
+#[derive(Clone, Copy)]
+pub(crate) struct Step<'a> {
+    pub(crate) p: &'a [f64],
+    pub(crate) d: &'a [f64],
+    pub(crate) curvatures: &'a [f64],
+    pub(crate) total_weight: f64,
+}
+
+/// The dual value that a step leads to if slopes are straight lines: `-phi'(p; y) - h d`.
+#[inline(always)]
+fn foreseen<L: Loss>(loss: L, p: f64, d: f64, h: f64, y: f64) -> f64 {
+    -loss.slope(p, y) - h * d
+}
+
+/// About `sum_i c_i (phi(p_i + d_i; y_i) + phi*(-f_i; y_i) + f_i (p_i + d_i))` for the values `f_i` that are
+/// foreseen after a step, `a_i` being the minimisers of the terms: infinite if a value leaves its range.
+///
+/// The conjugate is taken for a parabola from `f_i` to `a_i`.
+#[inline(never)]
+pub(crate) fn foreseen_gap<L: Loss>(
+    loss: L,
+    step: Step<'_>,
+    a: &[f64],
+    y: &[f64],
+    c: Option<&[f64]>,
+) -> f64 {
+    let term = |p, d, h, a, y| {
+        let f = foreseen(loss, p, d, h, y);
+        let (low, high) = loss.dual_range(y);
+        let curvature = loss.curvature(f, y).max(loss.curvature(a, y));
+        let gap = 0.5 * (f - a) * (f - a) / curvature;
+        let gap = if f == a { 0.0 } else { gap };
+        if low <= f && f <= high {
+            gap
+        } else {
+            f64::INFINITY
+        }
+    };
+    let (
+        level,
+        Step {
+            p,
+            d,
+            curvatures: k,
+            total_weight,
+        },
+    ) = (Level::best(), step);
+    let [gap] = match c {
+        None => lanes::sum(level, [p, d, k, a, y], |[p, d, k, a, y]| {
+            [term(p, d, total_weight * k, a, y)]
+        }),
+        Some(c) => lanes::sum(level, [p, d, k, a, y, c], |[p, d, k, a, y, c]| {
+            let gap = c * term(p, d, total_weight * k / c, a, y);
+            [if c == 0.0 { 0.0 } else { gap }]
+        }),
+    };
+    gap
+}
+
+/// `a_i = f_i`, see [`foreseen_gap`], and 0 for rows of weight 0.
+#[inline(never)]
+pub(crate) fn foreseen_values<L: Loss>(
+    loss: L,
+    step: Step<'_>,
+    y: &[f64],
+    c: Option<&[f64]>,
+    a: &mut [f64],
+) {
+    let (
+        level,
+        Step {
+            p,
+            d,
+            curvatures: k,
+            total_weight,
+        },
+    ) = (Level::best(), step);
+    match c {
+        None => lanes::map(level, [p, d, k, y], a, |[p, d, k, y]| {
+            foreseen(loss, p, d, total_weight * k, y)
+        }),
+        Some(c) => lanes::map(level, [p, d, k, y, c], a, |[p, d, k, y, c]| {
+            let value = foreseen(loss, p, d, total_weight * k / c, y);
+            if c == 0.0 { 0.0 } else { value }
+        }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loss::{SPECS, Visitor, dispatch};
+    use crate::loss::{Log, SPECS, Squared, SquaredHinge, Visitor, dispatch};
 
     #[derive(Clone, Copy)]
     struct Compare;
@@ -190,5 +279,89 @@ mod tests {
         for spec in SPECS {
             dispatch(spec.name, None, Compare).expect("the registry builds its own losses");
         }
+    }
+
+    /// The step to `p + d` of 19 rows of which one has weight 0, as [`Step`] has it, for curvatures that are `size`
+    /// times those at `p`; and what is foreseen after it.
+    fn foresee<L: Loss>(loss: L, d: f64, size: f64) -> (f64, Vec<f64>, f64) {
+        let n = 19;
+        let y: Vec<f64> = (0..n).map(|i| f64::from(1 - 2 * (i % 2))).collect();
+        let p: Vec<f64> = (0..n).map(|i| 0.2 * f64::from(i) - 1.95).collect();
+        let d: Vec<f64> = (0..n).map(|i| d * (1.0 - 0.15 * f64::from(i))).collect();
+        let mut c: Vec<f64> = (0..n).map(|i| 0.5 + f64::from(i % 3)).collect();
+        c[4] = 0.0;
+        let total_weight: f64 = c.iter().sum();
+        let rows = 0..n as usize;
+        let curvature = |i: usize| size * loss.curvature(-loss.slope(p[i], y[i]), y[i]);
+        let curvatures: Vec<f64> = rows
+            .clone()
+            .map(|i| c[i] * curvature(i) / total_weight)
+            .collect();
+        let a: Vec<f64> = rows
+            .clone()
+            .map(|i| -loss.slope(p[i] + d[i], y[i]))
+            .collect();
+        let step = Step {
+            p: &p,
+            d: &d,
+            curvatures: &curvatures,
+            total_weight,
+        };
+        let gap = foreseen_gap(loss, step, &a, &y, Some(&c));
+        let mut values = vec![f64::NAN; a.len()];
+        foreseen_values(loss, step, &y, Some(&c), &mut values);
+        let term = |i: usize| {
+            let (p, a) = (p[i] + d[i], values[i]);
+            c[i] * (loss.value(p, y[i]) + loss.conjugate(a, y[i]) + a * p)
+        };
+        let exact = rows.filter(|&i| c[i] > 0.0).map(term).sum();
+        (gap, values, exact)
+    }
+
+    #[test]
+    fn the_foreseen_gap_is_that_of_the_foreseen_values() {
+        for size in [1.0, 0.8] {
+            let (gap, values, exact) = foresee(Log::with_param(0.0), 0.3, size);
+            assert!(
+                exact > 1e-6 && (gap - exact).abs() < 0.1 * exact,
+                "{gap} for {exact}"
+            );
+            assert_eq!(values[4], 0.0);
+        }
+        // Of a parabola all that is foreseen comes true.
+        let (gap, _, exact) = foresee(Squared::with_param(0.0), 3.0, 1.0);
+        assert!(gap < 1e-25 && exact.abs() < 1e-12, "{gap} and {exact}");
+        let (gap, _, exact) = foresee(Squared::with_param(0.0), 3.0, 0.5);
+        assert!((gap - exact).abs() < 1e-12 * exact, "{gap} for {exact}");
+    }
+
+    #[test]
+    fn values_out_of_their_range_prove_nothing() {
+        let short = foresee(SquaredHinge::with_param(0.0), 1e-3, 1.0).0;
+        assert!(short < 1e-5, "{short}");
+        assert_eq!(
+            foresee(SquaredHinge::with_param(0.0), -9.0, 1.0).0,
+            f64::INFINITY
+        );
+        assert_eq!(foresee(Log::with_param(0.0), -9.0, 1.0).0, f64::INFINITY);
+    }
+
+    #[test]
+    fn no_weights_are_weights_of_1() {
+        let loss = Log::with_param(0.0);
+        let (p, d, k, y, a) = ([0.3; 9], [0.1; 9], [0.02; 9], [1.0; 9], [0.4; 9]);
+        let step = Step {
+            p: &p,
+            d: &d,
+            curvatures: &k,
+            total_weight: 9.0,
+        };
+        let ones = [1.0; 9];
+        let gap = foreseen_gap(loss, step, &a, &y, None);
+        assert_eq!(gap, foreseen_gap(loss, step, &a, &y, Some(&ones)));
+        let (mut plain, mut weighted) = ([0.0; 9], [0.0; 9]);
+        foreseen_values(loss, step, &y, None, &mut plain);
+        foreseen_values(loss, step, &y, Some(&ones), &mut weighted);
+        assert_eq!(plain, weighted);
     }
 }

@@ -211,6 +211,8 @@ impl<R: Rows, L: Loss> Design<'_, '_, R, L> {
 pub(crate) struct Memory {
     system: System,
     gram: Gram,
+    /// Whether the last direction is the solution of the system that `gram` has the sum of.
+    solves_gram: bool,
     /// As long as directions by samples will do.
     pub(crate) sample: Option<Sample>,
 }
@@ -221,6 +223,12 @@ impl Memory {
             sample: sample::suits(loss).then(Sample::default),
             ..Self::default()
         }
+    }
+
+    /// The weights `r` of the system that the last direction solves exactly, where they are kept: those of rows
+    /// that have changed little are older.
+    pub(crate) fn solved(&self) -> Option<&[f64]> {
+        self.gram.weights().filter(|_| self.solves_gram)
     }
 }
 
@@ -240,6 +248,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         memory: &mut Memory,
         watch: &mut Watch<'_>,
     ) -> Result<Vec<f64>, Error> {
+        memory.solves_gram = false;
         let count = self.weights.iter().filter(|&&r| r > 0.0).count();
         if count == 0 {
             // Nothing holds the intercept: how far it should go is left to the search.
@@ -284,6 +293,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             self.solve_again(&mut direction, system, watch)?;
         } else {
             system.solve(&mut direction);
+            memory.solves_gram = outer_work(rows, columns).1;
         }
         Ok(direction)
     }
