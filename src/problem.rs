@@ -253,7 +253,9 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     ) -> Result<(), Error> {
         coef.clear();
         coef.resize(self.rows.n_cols(), 0.0);
-        self.add_rows(|i| self.rate(i) * dual[i], coef, watch)?;
+        if dual.iter().any(|&a| a != 0.0) {
+            self.add_rows(|i| self.rate(i) * dual[i], coef, watch)?;
+        }
         Ok(())
     }
 
@@ -541,7 +543,11 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
             ..
         } = point;
         let mean = if self.fit_intercept {
-            let minimum = self.best_intercept(predictions, *b, precision, watch)?;
+            let minimum = if L::TARGET == Target::Label && coef.iter().all(|&w| w == 0.0) {
+                self.best_constant(*b, precision)
+            } else {
+                self.best_intercept(predictions, *b, precision, watch)?
+            };
             *b = minimum.b;
             minimum.value
         } else {
@@ -603,6 +609,30 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
             let add = |sum: (f64, f64), more: (f64, f64)| (sum.0 + more.0, sum.1 + more.1);
             let (value, slope) = blocks.into_iter().fold((0.0, 0.0), add);
             Ok((value / self.total_weight, slope / self.total_weight))
+        })
+    }
+
+    /// The best `b` for predictions of 0, and the mean of the losses there: rows of one label are all alike.
+    fn best_constant(&self, start: f64, precision: f64) -> Minimum {
+        let of_positive = |(c, y): (f64, &f64)| if *y > 0.0 { c } else { 0.0 };
+        let positive: f64 = match self.weights {
+            None => self.targets.iter().map(|y| of_positive((1.0, y))).sum(),
+            Some(c) => c.iter().copied().zip(self.targets).map(of_positive).sum(),
+        };
+        let shares = [
+            (1.0, positive / self.total_weight),
+            (-1.0, 1.0 - positive / self.total_weight),
+        ];
+        intercept::minimise(start, intercept::reach(&self.loss), precision, |b| {
+            shares
+                .iter()
+                .fold((0.0, 0.0), |(value, slope), &(y, share)| {
+                    let more = |sum: f64, of_label: f64| sum + weigh(share, of_label);
+                    (
+                        more(value, self.loss.value(b, y)),
+                        more(slope, self.loss.slope(b, y)),
+                    )
+                })
         })
     }
 
