@@ -180,7 +180,7 @@ struct Part {
     ones: usize,
     /// A copied row without entries.
     empty: Vec<f64>,
-    /// The rows that are copied and not yet multiplied, and their weights.
+    /// Room for the rows that are copied and not yet multiplied, and their weights.
     rows: Vec<f64>,
     weights: Vec<f64>,
     /// The entries of these rows in sparse columns, times their weight, and where those of each row end.
@@ -260,7 +260,7 @@ impl Part {
             used,
             ones,
             empty,
-            rows: Vec::with_capacity(COPIED * width),
+            rows: vec![0.0; COPIED * width],
             weights: Vec::with_capacity(COPIED),
             strays: Vec::new(),
             ends: Vec::with_capacity(COPIED),
@@ -273,15 +273,19 @@ impl Part {
 
     #[inline]
     fn add_row<R: Rows>(&mut self, columns: &Columns, rows: &R, i: usize, h: f64) {
-        let from = self.rows.len();
-        self.rows.extend_from_slice(&self.empty);
+        let copy = &mut self.rows[self.weights.len() * self.width..][..self.width];
+        // In pieces of one length, which takes no call.
+        let pieces = copy.chunks_exact_mut(LANES);
+        for (copy, empty) in pieces.zip(self.empty.chunks_exact(LANES)) {
+            copy.copy_from_slice(empty);
+        }
         // Of dense rows, all columns are dense, or none: vector instructions copy the row.
         if !R::IS_SPARSE && !columns.dense.is_empty() {
-            rows.axpy(i, 1.0, &mut self.rows[from..]);
+            rows.axpy(i, 1.0, copy);
         } else {
             self.add_entries(columns, rows, i, h);
+            self.ends.push(self.strays.len());
         }
-        self.ends.push(self.strays.len());
         self.weights.push(h);
         if self.weights.len() == COPIED {
             self.flush();
@@ -291,8 +295,7 @@ impl Part {
     /// Adds the entries of a row to its copy, the last of `rows`, and those in sparse columns to their sums.
     #[inline]
     fn add_entries<R: Rows>(&mut self, columns: &Columns, rows: &R, i: usize, h: f64) {
-        let from = self.rows.len() - self.width;
-        let copy = &mut self.rows[from..];
+        let copy = &mut self.rows[self.weights.len() * self.width..][..self.width];
         let (entries, mut count) = (self.entries.as_mut_slice(), 0);
         let rest = columns.dense.len();
         rows.visit(i, |column, x| {
@@ -315,7 +318,7 @@ impl Part {
     /// Multiplies the copied rows.
     fn flush(&mut self) {
         let block = Block {
-            rows: &self.rows,
+            rows: &self.rows[..self.weights.len() * self.width],
             width: self.width,
             used: self.used,
         };
@@ -324,7 +327,6 @@ impl Part {
             let ends = &self.ends;
             gram::add_mixed(self.level, block, &self.strays, ends, &mut self.mixed);
         }
-        self.rows.clear();
         self.weights.clear();
         self.strays.clear();
         self.ends.clear();
