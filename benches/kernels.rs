@@ -14,11 +14,12 @@
 //! sparse_dot/{number}/{index}/{"fast" or "naive"}/{length}
 //! pattern_dot/{index}/{"fast" or "naive"}/{length}
 //! only_value/{number}/{"fast" or "naive"}/{length}
+//! narrow_products/{number}/{"fast" or "naive"}/{columns}
 //! gram_products/{instructions or "naive"}/{dense columns}
 //! ```
 //!
 //! and so for `axpy` and `sq_norm`, of which the latter has one dense version, the portable one, and no
-//! index; and for `gram_mixed`. Dense kernels are measured for all vector instructions that this CPU has.
+//! index; for `narrow_sum`, and for `gram_mixed`. Dense kernels are measured for all vector instructions that this CPU has.
 //! All vectors stay in the cache.
 
 #![allow(missing_docs)]
@@ -33,8 +34,8 @@ use criterion::{
 };
 use sdca_rs::kernel::gram::{self, Block, Entry, LANES};
 use sdca_rs::kernel::{
-    Index, Level, Loan, Real, dense_axpy, dense_dot, dense_sq_norm, only_value, pattern_axpy,
-    pattern_dot, sparse_axpy, sparse_dot, sparse_sq_norm,
+    Index, Level, Loan, NARROW, Real, dense_axpy, dense_dot, dense_sq_norm, narrow_products,
+    narrow_sum, only_value, pattern_axpy, pattern_dot, sparse_axpy, sparse_dot, sparse_sq_norm,
 };
 use sdca_rs::order::Generator;
 
@@ -51,6 +52,9 @@ const N_ROWS: usize = 64;
 const N_SPARSE: usize = 100;
 const SPARSE_PER_ROW: usize = 10;
 
+/// Narrow rows at a time.
+const N_NARROW: usize = 1000;
+
 /// So small that the sums stay finite however often it is added.
 const SCALE: f64 = 1e-9;
 
@@ -66,6 +70,18 @@ mod naive {
     pub(super) fn dense_axpy<F: Real>(scale: f64, x: &[F], w: &mut [f64]) {
         for (w, &x) in w.iter_mut().zip(x) {
             *w += scale * x.into();
+        }
+    }
+
+    pub(super) fn narrow_products<F: Real>(x: &[F], w: &[f64], out: &mut [f64]) {
+        for (x, out) in x.chunks_exact(w.len()).zip(out) {
+            *out = dense_dot(x, w);
+        }
+    }
+
+    pub(super) fn narrow_sum<F: Real>(x: &[F], shares: &[f64], sum: &mut [f64]) {
+        for (x, &share) in x.chunks_exact(sum.len()).zip(shares) {
+            dense_axpy(share, x, sum);
         }
     }
 
@@ -201,6 +217,34 @@ fn dense<F: Real + From<f32>>(criterion: &mut Criterion) {
         });
     }
     norms.finish();
+}
+
+/// A kernel of narrow rows: `x`, what is given, and what it changes.
+type Narrow<F> = fn(&[F], &[f64], &mut [f64]);
+
+fn narrow<F: Real + From<f32>>(criterion: &mut Criterion) {
+    let both: [(&str, Narrow<F>, Narrow<F>); 2] = [
+        ("narrow_products", narrow_products, naive::narrow_products),
+        ("narrow_sum", narrow_sum, naive::narrow_sum),
+    ];
+    for (name, fast, naive) in both {
+        let mut group = group(criterion, format!("{name}/{}", type_name::<F>()));
+        for n_cols in [3, NARROW] {
+            group.throughput(Throughput::Elements((N_NARROW * n_cols) as u64));
+            let x = numbers::<F>(N_NARROW * n_cols, 1);
+            let (mut of_columns, mut of_rows) = (numbers(n_cols, 2), numbers(N_NARROW, 3));
+            let (given, changed) = match name {
+                "narrow_sum" => (&of_rows, &mut of_columns),
+                _ => (&of_columns, &mut of_rows),
+            };
+            for (which, kernel) in [("fast", fast), ("naive", naive)] {
+                group.bench_function(BenchmarkId::new(which, n_cols), |b| {
+                    b.iter(|| kernel(black_box(&x), black_box(given), black_box(changed)));
+                });
+            }
+        }
+        group.finish();
+    }
 }
 
 fn sparse<F: Real + From<f32>, I: Index + TryFrom<usize>>(criterion: &mut Criterion) {
@@ -396,6 +440,8 @@ criterion_group!(
     kernels,
     dense::<f64>,
     dense::<f32>,
+    narrow::<f64>,
+    narrow::<f32>,
     sparse::<f64, i32>,
     sparse::<f64, i64>,
     sparse::<f32, i32>,

@@ -16,6 +16,7 @@
 mod dense;
 pub mod gram;
 pub(crate) mod lanes;
+mod narrow;
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -23,6 +24,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::error::Error;
 
 pub use dense::{Level, Vector, dense_axpy, dense_dot, dense_sq_norm};
+pub use narrow::{NARROW, narrow_products, narrow_sum};
 
 /// A number type in which rows can be stored. All arithmetic on it is done in `f64`.
 pub trait Real: Element + Into<f64> + Vector {}
@@ -487,6 +489,42 @@ mod tests {
                 for (a, b) in moved.iter().zip(naive::axpy(scale, &back, &w)) {
                     prop_assert!(close(*a, b));
                 }
+            }
+        }
+
+        #[test]
+        fn kernels_of_narrow_rows_agree_with_the_naive(
+            (n_cols, x) in (1usize..=NARROW, 0usize..20).prop_flat_map(|(n_cols, n)| (Just(n_cols), numbers(n_cols * n))),
+            others in numbers(40),
+        ) {
+            let n_rows = x.len() / n_cols;
+            let (w, mut shares) = (&others[..n_cols], others[20..20 + n_rows].to_vec());
+            let mut found = vec![0.0; n_rows];
+            narrow_products(&x, w, &mut found);
+            for (row, found) in x.chunks(n_cols).zip(&found) {
+                prop_assert!(close(*found, naive::dot(row, w)));
+                prop_assert_eq!(*found, dense_dot(Level::PORTABLE, row, w));
+            }
+            let single: Vec<f32> = x.iter().map(|&v| v as f32).collect();
+            let mut of_single = vec![0.0; n_rows];
+            narrow_products(&single, w, &mut of_single);
+            for (found, expected) in of_single.iter().zip(&found) {
+                prop_assert!((found - expected).abs() < 1e-3);
+            }
+            // A row that does not count may hold anything.
+            let mut x = x;
+            if n_rows > 3 {
+                shares[3] = 0.0;
+                x[3 * n_cols] = f64::NAN;
+            }
+            let mut sum = w.to_vec();
+            narrow_sum(&x, &shares, &mut sum);
+            let mut expected = w.to_vec();
+            for (row, &share) in x.chunks(n_cols).zip(&shares).filter(|(_, share)| **share != 0.0) {
+                expected = naive::axpy(share, row, &expected);
+            }
+            for (found, expected) in sum.iter().zip(expected) {
+                prop_assert!(close(*found, expected), "{} for {}", found, expected);
             }
         }
 

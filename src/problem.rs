@@ -267,13 +267,14 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         watch: &mut Watch<'_>,
     ) -> Result<f64, Error> {
         let add = |block: Range<usize>, sum: &mut [f64]| {
-            let mut total = 0.0;
-            for i in block {
-                let share = share(i);
-                total += share;
-                if share != 0.0 {
-                    self.rows.axpy(i, share, sum);
+            let (mut total, mut shares) = (0.0, [0.0; SHARES]);
+            for from in block.clone().step_by(SHARES) {
+                let shares = &mut shares[..SHARES.min(block.end - from)];
+                for (i, of_row) in (from..).zip(&mut *shares) {
+                    *of_row = share(i);
+                    total += *of_row;
                 }
+                self.rows.add(from, shares, sum);
             }
             total
         };
@@ -521,8 +522,8 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         predictions.clear();
         predictions.resize(self.rows.n_rows(), 0.0);
         if coef.iter().any(|&w| w != 0.0) {
-            watch.change(predictions, self.block_size(), |i, _| {
-                self.rows.dot(i, coef)
+            watch.fill(predictions, self.block_size(), |from, predictions| {
+                self.rows.products(from, coef, predictions);
             })?;
         }
         Ok(())
@@ -641,6 +642,9 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         0.5 * self.lambda * coef.iter().map(|w| w * w).sum::<f64>()
     }
 }
+
+/// Shares that are computed before their rows are added.
+const SHARES: usize = 256;
 
 /// A block sums rows into a vector of its own if it has so many times as many entries.
 const ENTRIES_PER_COLUMN: usize = 8;

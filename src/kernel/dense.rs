@@ -109,7 +109,7 @@ pub fn dense_sq_norm<F: Real>(x: &[F]) -> f64 {
     portable::sum_products(x, x)
 }
 
-mod portable {
+pub(super) mod portable {
     use crate::kernel::Element;
 
     /// Accumulators: enough to hide the latency of an addition and to let the compiler use vector
@@ -117,7 +117,7 @@ mod portable {
     const LANES: usize = 8;
 
     #[inline]
-    pub(super) fn sum_products<F, G>(x: &[F], w: &[G]) -> f64
+    pub(in crate::kernel) fn sum_products<F, G>(x: &[F], w: &[G]) -> f64
     where
         F: Element + Into<f64>,
         G: Element + Into<f64>,

@@ -145,21 +145,19 @@ impl<R: Rows, L: Loss> Design<'_, '_, R, L> {
         rest.first().map_or(0.0, |b| b - dot(&self.mu, coef))
     }
 
-    /// The products of all rows with `v`, or of those that `counts`.
+    /// The products of all rows with `v`.
     pub(crate) fn products(
         &self,
         v: &[f64],
-        counts: impl Fn(usize) -> bool + Sync,
         out: &mut [f64],
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
         let rows = self.problem.rows();
         let (coef, shift) = (&v[..rows.n_cols()], self.shift(v));
-        watch.change(out, self.problem.block_size(), |i, _| {
-            if counts(i) {
-                rows.dot(i, coef) + shift
-            } else {
-                0.0
+        watch.fill(out, self.problem.block_size(), |from, out| {
+            rows.products(from, coef, out);
+            for product in out {
+                *product += shift;
             }
         })
     }
@@ -174,18 +172,18 @@ impl<R: Rows, L: Loss> Design<'_, '_, R, L> {
         watch: &mut Watch<'_>,
     ) -> Result<Vec<f64>, Error> {
         let rows = self.problem.rows();
+        let (coef, shift) = (&v[..rows.n_cols()], self.shift(v));
+        let share = |i: usize| match weights[i] {
+            r if r > 0.0 => r * (rows.dot(i, coef) + shift),
+            _ => 0.0,
+        };
         if !R::IS_SPARSE && self.problem.sums_by_blocks() {
             // In one pass, for which the rows come from memory once. (Compressed ones gain nothing from that.)
-            let (coef, shift) = (&v[..rows.n_cols()], self.shift(v));
-            let share = |i: usize| match weights[i] {
-                r if r > 0.0 => r * (rows.dot(i, coef) + shift),
-                _ => 0.0,
-            };
             return self.sum(share, watch);
         }
         room.resize(rows.n_rows(), 0.0);
-        self.products(v, |i| weights[i] > 0.0, room, watch)?;
-        self.sum(|i| weights[i] * room[i], watch)
+        watch.change(room, self.problem.block_size(), |i, _| share(i))?;
+        self.sum(|i| room[i], watch)
     }
 
     /// The sum of all rows times `share(i)`.
@@ -830,9 +828,8 @@ mod tests {
 
         fn products(&self, v: &[f64], watch: &mut Watch<'_>) -> Vector {
             let mut out = vec![7.0; self.weights.len()];
-            let counts = |i: usize| self.weights[i] > 0.0;
             self.design
-                .products(v, counts, &mut out, watch)
+                .products(v, &mut out, watch)
                 .expect("not interrupted");
             out
         }
@@ -977,9 +974,8 @@ mod tests {
                 let v = case.gradient(kind.intercept);
                 case.with(kind, 1, |hessian, watch| {
                     let products = hessian.products(v, watch);
-                    for ((row, r), product) in rows.iter().zip(&case.weights).zip(products) {
-                        let expected = if *r > 0.0 { dot(row, v) } else { 0.0 };
-                        assert!((product - expected).abs() < 1e-13);
+                    for (row, product) in rows.iter().zip(products) {
+                        assert!((product - dot(row, v)).abs() < 1e-13);
                     }
                     let sum = hessian.sum(&case.weights, watch);
                     assert_eq!(sum.len(), v.len());

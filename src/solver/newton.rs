@@ -181,8 +181,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         self.may_soften = false;
         self.may_foresee = false;
         self.u.clone_from(&self.first_u);
-        self.design
-            .products(&self.u, |_| true, &mut self.p, watch)?;
+        self.design.products(&self.u, &mut self.p, watch)?;
         self.a.clone_from(&self.centre);
         self.begin_subproblem();
         self.settle(watch)
@@ -302,9 +301,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             self.excess = 0.0;
             return Ok(());
         }
-        let all = |_| true;
-        self.design
-            .products(&direction, all, &mut self.change, watch)?;
+        self.design.products(&direction, &mut self.change, watch)?;
         let coef = &direction[..self.problem().rows().n_cols()];
         let t = self.search(coef, watch)?;
         for (u, d) in self.u.iter_mut().zip(&direction) {
