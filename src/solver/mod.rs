@@ -2,6 +2,7 @@
 //! [`Fit`] whose certificate is recomputed from scratch.
 
 mod asdca;
+mod at_once;
 mod batch;
 mod columns;
 mod course;

@@ -38,6 +38,7 @@ use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem, rows_per_block};
 use crate::rows::Rows;
 use crate::run::{Budget, Certificate, Fit, Monitor, Phase, Record, StopReason, Watch, parameter};
+use crate::solver::at_once;
 use crate::solver::columns::Columns;
 use crate::solver::course::{self, Pace, Process};
 use crate::solver::finish::Finish;
@@ -200,8 +201,20 @@ impl Sdca {
             problem.rows().n_stored(),
             problem.rows().n_cols(),
         )?;
-        let (state, moving) = State::new(problem, start, &mut watch)?;
         let rows = problem.rows();
+        let may_finish = self.accelerates() && budget.tol > 0.0;
+        let columns = if may_finish {
+            hessian::columns(rows)
+        } else {
+            Columns::default()
+        };
+        let is_usual = start.is_none() && head.is_none() && budget.record_every.is_none();
+        if may_finish && is_usual && at_once::pays(problem, &columns) {
+            if let Some(fit) = at_once::run(problem, &columns, budget, &mut watch)? {
+                return Ok(fit);
+            }
+        }
+        let (state, moving) = State::new(problem, start, &mut watch)?;
         let epoch = moving.len() as u64;
         // On small data: see `Pace`.
         let studied =
@@ -217,12 +230,6 @@ impl Sdca {
         let order = Order::new(self.sampling, self.seed, moving);
         let accelerate = self.accelerates();
         let mean_q = state.mean_q;
-        let may_finish = accelerate && budget.tol > 0.0;
-        let columns = if may_finish {
-            hessian::columns(rows)
-        } else {
-            Columns::default()
-        };
         let mut run = Run {
             problem,
             columns: &columns,
