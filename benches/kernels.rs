@@ -47,7 +47,7 @@ const N_COLS: usize = 100_000;
 
 /// For sums of products: numbers of dense columns; rows at a time, as many as a fit takes; and sparse columns,
 /// with so many entries in a row.
-const N_DENSE: [usize; 3] = [8, 100, 200];
+const N_DENSE: [usize; 4] = [4, 9, 100, 200];
 const N_ROWS: usize = 64;
 const N_SPARSE: usize = 100;
 const SPARSE_PER_ROW: usize = 10;

@@ -27,16 +27,13 @@ pub struct Block<'a> {
 /// their sum or not.
 pub fn add_products(level: Level, block: Block<'_>, weights: &[f64], out: &mut [f64]) {
     match level.0 {
-        Kind::Portable => portable::products::<4>(block, weights, out),
+        Kind::Portable => portable::products(block, weights, out),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a level is made only where the CPU has it.
-        Kind::Avx2 => unsafe { avx2::products::<4>(block, weights, out) },
+        Kind::Avx2 => unsafe { avx2::products(block, weights, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Kind::Avx512 if block.used <= 4 => unsafe { avx512::products::<4>(block, weights, out) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Kind::Avx512 => unsafe { avx512::products::<LANES>(block, weights, out) },
+        Kind::Avx512 => unsafe { avx512::products(block, weights, out) },
     }
 }
 
@@ -63,9 +60,9 @@ pub fn add_mixed(
 mod portable {
     use super::{Block, Entry, LANES};
 
-    /// In tiles of `LINES` lines, so many that they can stay in registers while the rows go by.
-    #[inline(always)]
-    pub(super) fn products<const LINES: usize>(block: Block<'_>, weights: &[f64], out: &mut [f64]) {
+    /// In tiles of so many lines as can stay in registers while the rows go by.
+    pub(super) fn products(block: Block<'_>, weights: &[f64], out: &mut [f64]) {
+        const LINES: usize = 4;
         let Block { rows, width, used } = block;
         for top in (0..used).step_by(LINES) {
             for left in (0..top + LINES).step_by(LANES) {
@@ -110,7 +107,7 @@ mod portable {
 /// and in registers in others. `mixed` it compiles well, as one loop: cut into chunks, it gathers and scatters.
 #[cfg(target_arch = "x86_64")]
 macro_rules! vectors {
-    ($module:ident, $features:literal, $n_vectors:literal, $zero:ident, $same:ident, $load:ident, $store:ident,
+    ($module:ident, $features:literal, $lines:literal, $n_vectors:literal, $zero:ident, $same:ident, $load:ident, $store:ident,
      $add:ident, $mul:ident) => {
         mod $module {
             use std::arch::x86_64::{$add, $load, $mul, $same, $store, $zero};
@@ -120,46 +117,60 @@ macro_rules! vectors {
             /// Numbers in a vector.
             const SIZE: usize = LANES / $n_vectors;
 
+            /// In tiles of so many lines as can stay in registers while the rows go by; at the end of fewer.
             #[target_feature(enable = $features)]
-            pub(super) fn products<const LINES: usize>(
+            pub(super) fn products(block: Block<'_>, weights: &[f64], out: &mut [f64]) {
+                let mut top = 0;
+                while top < block.used {
+                    let rest = block.used - top;
+                    for left in (0..top + rest.min($lines)).step_by(LANES) {
+                        let corner = (top, left);
+                        match rest {
+                            1 => tile::<1>(block, weights, corner, out),
+                            2..=4 => tile::<4>(block, weights, corner, out),
+                            _ => tile::<$lines>(block, weights, corner, out),
+                        }
+                    }
+                    top += $lines;
+                }
+            }
+
+            /// The lines from `top` on in the columns from `left` on.
+            #[target_feature(enable = $features)]
+            fn tile<const LINES: usize>(
                 block: Block<'_>,
                 weights: &[f64],
+                (top, left): (usize, usize),
                 out: &mut [f64],
             ) {
-                let Block { rows, width, used } = block;
-                for top in (0..used).step_by(LINES) {
-                    for left in (0..top + LINES).step_by(LANES) {
-                        let mut tile = [[$zero(); $n_vectors]; LINES];
-                        for (row, &h) in rows.chunks_exact(width).zip(weights) {
-                            let x: &[f64; LINES] =
-                                row[top..].first_chunk().expect("LINES divides width");
-                            let z: &[f64; LANES] =
-                                row[left..].first_chunk().expect("LANES divides width");
-                            let mut scaled = [$zero(); $n_vectors];
-                            for (k, scaled) in scaled.iter_mut().enumerate() {
-                                // SAFETY: z has $n_vectors times SIZE numbers.
-                                let z = unsafe { $load(z.as_ptr().add(k * SIZE)) };
-                                *scaled = $mul($same(h), z);
-                            }
-                            for line in 0..LINES {
-                                let x = $same(x[line]);
-                                for k in 0..$n_vectors {
-                                    tile[line][k] = $add(tile[line][k], $mul(x, scaled[k]));
-                                }
-                            }
+                let Block { rows, width, .. } = block;
+                let mut tile = [[$zero(); $n_vectors]; LINES];
+                for (row, &h) in rows.chunks_exact(width).zip(weights) {
+                    let x: &[f64; LINES] = row[top..].first_chunk().expect("LINES divides width");
+                    let z: &[f64; LANES] = row[left..].first_chunk().expect("LANES divides width");
+                    let mut scaled = [$zero(); $n_vectors];
+                    for (k, scaled) in scaled.iter_mut().enumerate() {
+                        // SAFETY: z has $n_vectors times SIZE numbers.
+                        let z = unsafe { $load(z.as_ptr().add(k * SIZE)) };
+                        *scaled = $mul($same(h), z);
+                    }
+                    for line in 0..LINES {
+                        let x = $same(x[line]);
+                        for k in 0..$n_vectors {
+                            tile[line][k] = $add(tile[line][k], $mul(x, scaled[k]));
                         }
-                        for (line, tile) in tile.iter().enumerate() {
-                            let out: &mut [f64; LANES] = out[(top + line) * width + left..]
-                                .first_chunk_mut()
-                                .expect("LANES divides width");
-                            for (k, sum) in tile.iter().enumerate() {
-                                let at = k * SIZE;
-                                // SAFETY: out has $n_vectors times SIZE numbers.
-                                unsafe {
-                                    let before = $load(out.as_ptr().add(at));
-                                    $store(out.as_mut_ptr().add(at), $add(before, *sum));
-                                }
-                            }
+                    }
+                }
+                for (line, tile) in tile.iter().enumerate() {
+                    let out: &mut [f64; LANES] = out[(top + line) * width + left..]
+                        .first_chunk_mut()
+                        .expect("LANES divides width");
+                    for (k, sum) in tile.iter().enumerate() {
+                        let at = k * SIZE;
+                        // SAFETY: out has $n_vectors times SIZE numbers.
+                        unsafe {
+                            let before = $load(out.as_ptr().add(at));
+                            $store(out.as_mut_ptr().add(at), $add(before, *sum));
                         }
                     }
                 }
@@ -182,6 +193,7 @@ macro_rules! vectors {
 vectors!(
     avx2,
     "avx2",
+    4,
     2,
     _mm256_setzero_pd,
     _mm256_set1_pd,
@@ -194,6 +206,7 @@ vectors!(
 vectors!(
     avx512,
     "avx512f,avx512vl",
+    8,
     1,
     _mm512_setzero_pd,
     _mm512_set1_pd,
