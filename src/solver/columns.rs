@@ -178,8 +178,9 @@ struct Part {
     width: usize,
     used: usize,
     ones: usize,
-    /// A copied row without entries.
+    /// A copied row without entries, and how much of it rows may write to.
     empty: Vec<f64>,
+    touched: usize,
     /// Room for the rows that are copied and not yet multiplied, and their weights.
     rows: Vec<f64>,
     weights: Vec<f64>,
@@ -259,8 +260,13 @@ impl Part {
             width,
             used,
             ones,
+            rows: empty.repeat(COPIED),
             empty,
-            rows: vec![0.0; COPIED * width],
+            touched: if has_sparse {
+                width
+            } else {
+                n_dense.next_multiple_of(LANES)
+            },
             weights: Vec::with_capacity(COPIED),
             strays: Vec::new(),
             ends: Vec::with_capacity(COPIED),
@@ -275,7 +281,7 @@ impl Part {
     fn add_row<R: Rows>(&mut self, columns: &Columns, rows: &R, i: usize, h: f64) {
         let copy = &mut self.rows[self.weights.len() * self.width..][..self.width];
         // In pieces of one length, which takes no call.
-        let pieces = copy.chunks_exact_mut(LANES);
+        let pieces = copy[..self.touched].chunks_exact_mut(LANES);
         for (copy, empty) in pieces.zip(self.empty.chunks_exact(LANES)) {
             copy.copy_from_slice(empty);
         }
