@@ -14,6 +14,7 @@ impl Loss for Log {
     const TARGET: Target = Target::Label;
     const LINK: Link = Link::Logit;
     const STEP_WORK: f64 = 55.0;
+    const NEWTON_STEPS: f64 = 4.0;
 
     fn with_param(_: f64) -> Self {
         Self
