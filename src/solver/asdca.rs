@@ -259,7 +259,7 @@ impl State {
             let row = &mut self.rows[i as usize];
             let a = *share;
             if let Some(sums) = &mut sums {
-                sums.changed(step, i as usize, row.a);
+                sums.changed(step, i as usize, row.a, 0.0);
             }
             *share = problem.rate(i as usize) * (a - row.a);
             row.a = a;

@@ -57,8 +57,9 @@ pub(crate) fn check_average_from(average_from: f64) -> Result<(), Error> {
 
 /// Told of each change of a dual value.
 pub(crate) trait Trace {
-    /// At step `step` (counted from 1), row `i` gave up the value `old`.
-    fn changed(&mut self, step: u64, i: usize, old: f64);
+    /// At step `step` (counted from 1), row `i` gave up the value `old`, which has raised `D` by `gain` at least, in
+    /// some unit.
+    fn changed(&mut self, step: u64, i: usize, old: f64, gain: f64);
 }
 
 /// Nothing to remember.
@@ -66,7 +67,7 @@ pub(crate) struct NoTrace;
 
 impl Trace for NoTrace {
     #[inline(always)]
-    fn changed(&mut self, _step: u64, _i: usize, _old: f64) {}
+    fn changed(&mut self, _step: u64, _i: usize, _old: f64, _gain: f64) {}
 }
 
 /// A piece may be as long as this fraction of the steps before it, or of an epoch.
@@ -141,7 +142,7 @@ impl Tally for Sums {
 
 impl Trace for Sums {
     #[inline(always)]
-    fn changed(&mut self, step: u64, i: usize, old: f64) {
+    fn changed(&mut self, step: u64, i: usize, old: f64, _gain: f64) {
         self.sum[i] += old * (step - self.since[i]) as f64;
         self.since[i] = step;
     }
@@ -384,7 +385,7 @@ mod tests {
             }
             keeper.attend(step, std::iter::once(value), (step / every + 1) * every);
             if let Some(sums) = keeper.tally() {
-                sums.changed(step + 1, 0, value);
+                sums.changed(step + 1, 0, value, 0.0);
             }
             value += 1.0;
         }

@@ -439,7 +439,8 @@ impl State {
             let z = self.centre + self.sum.dot(problem.rows(), i, row.m) - q * row.a;
             let a = problem.loss().step(z, q, row.a, row.y);
             if a != row.a {
-                trace.changed(step + k as u64, i, row.a);
+                let gain = problem.rate(i) * q * (a - row.a) * (a - row.a);
+                trace.changed(step + k as u64, i, row.a, gain);
                 self.set(problem, i, a);
             }
         }
@@ -465,7 +466,7 @@ impl State {
             let z = self.centre + scale * self.sum.dot(problem.rows(), i, row.m);
             let a = problem.loss().step(z, scale * row.q, row.a, row.y);
             if a != row.a {
-                trace.changed(step + k as u64, i, row.a);
+                trace.changed(step + k as u64, i, row.a, 0.0);
                 self.set(problem, i, a);
             }
         }

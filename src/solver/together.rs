@@ -86,9 +86,9 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// A step for row `i` in each class; says whether one of them has moved it.
+    /// A step for row `i` in each class; what they have gained, see [`Trace::changed`], if one of them has moved it.
     #[inline]
-    fn step<R: Rows, L: Loss>(&mut self, problem: &Problem<'_, R, L>, i: usize) -> bool {
+    fn step<R: Rows, L: Loss>(&mut self, problem: &Problem<'_, R, L>, i: usize) -> Option<f64> {
         let Row { q, m } = self.rows[i];
         let mut dots = [0.0; GROUP];
         problem.rows().visit(i, |j, x| {
@@ -98,13 +98,14 @@ impl Group<'_> {
         });
         let (rate, a) = (problem.rate(i), &mut self.a[i]);
         let mut shares = [0.0; GROUP];
-        let mut has_moved = false;
+        let (mut has_moved, mut gain) = (false, 0.0);
         for (k, class) in self.members.clone().enumerate() {
             let y = if self.classes[i] == class { 1.0 } else { -1.0 };
             let z = self.centre[k] + dots[k] - self.pull[k] * m + self.t[k] - q * a[k];
             let new = problem.loss().step(z, q, a[k], y);
             has_moved |= new != a[k];
             shares[k] = rate * (new - a[k]);
+            gain += q * shares[k] * (new - a[k]);
             a[k] = new;
         }
         if has_moved {
@@ -119,7 +120,7 @@ impl Group<'_> {
                 self.t[k] += share * tilt;
             }
         }
-        has_moved
+        has_moved.then_some(gain)
     }
 
     /// Steps for the rows `visits`.
@@ -138,8 +139,8 @@ impl Group<'_> {
             if let Some(&i) = visits.get(k + NEAR) {
                 problem.rows().prefetch(i as usize);
             }
-            if self.step(problem, i as usize) {
-                moved.changed(0, i as usize, 0.0);
+            if let Some(gain) = self.step(problem, i as usize) {
+                moved.changed(0, i as usize, 0.0, gain);
             }
         }
     }
