@@ -421,8 +421,8 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         Ok(4.0 * f64::EPSILON * squares.iter().sum::<f64>().sqrt())
     }
 
-    /// [`Self::evaluate_pair`], or [`Self::evaluate`] where that is within the tolerance, too. Says whether
-    /// it is. Where it `probably` is, the pair is not looked at before.
+    /// [`Self::evaluate_pair`], or [`Self::evaluate`] where both are within the tolerance, or where it is and
+    /// `probably` had made it the first to be tried. Says whether it is the latter.
     pub(crate) fn evaluate_either(
         &self,
         coef: impl IntoIterator<Item = f64>,
@@ -615,15 +615,15 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
 
     /// The best `b` for predictions of 0, and the mean of the losses there: rows of one label are all alike.
     fn best_constant(&self, start: f64, precision: f64) -> Minimum {
-        let of_positive = |(c, y): (f64, &f64)| if *y > 0.0 { c } else { 0.0 };
-        let positive: f64 = match self.weights {
-            None => self.targets.iter().map(|y| of_positive((1.0, y))).sum(),
-            Some(c) => c.iter().copied().zip(self.targets).map(of_positive).sum(),
-        };
-        let shares = [
-            (1.0, positive / self.total_weight),
-            (-1.0, 1.0 - positive / self.total_weight),
-        ];
+        // Each on its own: the weight of a label may be next to nothing beside that of the other.
+        let shares = [1.0, -1.0].map(|label| {
+            let of_label = |(c, y): (f64, &f64)| if *y == label { c } else { 0.0 };
+            let weight: f64 = match self.weights {
+                None => self.targets.iter().map(|y| of_label((1.0, y))).sum(),
+                Some(c) => c.iter().copied().zip(self.targets).map(of_label).sum(),
+            };
+            (label, weight / self.total_weight)
+        });
         intercept::minimise(start, intercept::reach(&self.loss), precision, |b| {
             shares
                 .iter()

@@ -115,6 +115,14 @@ pub(crate) struct Step<'a> {
     pub(crate) total_weight: f64,
 }
 
+impl Step<'_> {
+    /// `h` of a row of weight `c`, from what it was taken for.
+    #[inline(always)]
+    fn h(&self, curvature: f64, c: f64) -> f64 {
+        self.total_weight * curvature / c
+    }
+}
+
 /// The dual value that a step leads to if slopes are straight lines: `-phi'(p; y) - h d`.
 #[inline(always)]
 fn foreseen<L: Loss>(loss: L, p: f64, d: f64, h: f64, y: f64) -> f64 {
@@ -124,7 +132,8 @@ fn foreseen<L: Loss>(loss: L, p: f64, d: f64, h: f64, y: f64) -> f64 {
 /// About `sum_i c_i (phi(p_i + d_i; y_i) + phi*(-f_i; y_i) + f_i (p_i + d_i))` for the values `f_i` that are
 /// foreseen after a step, `a_i` being the minimisers of the terms: infinite if a value leaves its range.
 ///
-/// The conjugate is taken for a parabola from `f_i` to `a_i`.
+/// The conjugate is taken for a parabola from `f_i` to `a_i`, where both are on a curved piece; infinite if not: at a
+/// kink of the conjugate it may be much larger.
 #[inline(never)]
 pub(crate) fn foreseen_gap<L: Loss>(
     loss: L,
@@ -136,30 +145,20 @@ pub(crate) fn foreseen_gap<L: Loss>(
     let term = |p, d, h, a, y| {
         let f = foreseen(loss, p, d, h, y);
         let (low, high) = loss.dual_range(y);
-        let curvature = loss.curvature(f, y).max(loss.curvature(a, y));
-        let gap = 0.5 * (f - a) * (f - a) / curvature;
-        let gap = if f == a { 0.0 } else { gap };
-        if low <= f && f <= high {
-            gap
-        } else {
-            f64::INFINITY
-        }
+        let (of_f, of_a) = (loss.curvature(f, y), loss.curvature(a, y));
+        let gap = 0.5 * (f - a) * (f - a) / of_f.max(of_a);
+        let is_known = low <= f && f <= high && of_f > 0.0 && of_a > 0.0;
+        let gap = if is_known { gap } else { f64::INFINITY };
+        if f == a { 0.0 } else { gap }
     };
-    let (
-        level,
-        Step {
-            p,
-            d,
-            curvatures: k,
-            total_weight,
-        },
-    ) = (Level::best(), step);
+    let level = Level::best();
+    let (p, d, k) = (step.p, step.d, step.curvatures);
     let [gap] = match c {
         None => lanes::sum(level, [p, d, k, a, y], |[p, d, k, a, y]| {
-            [term(p, d, total_weight * k, a, y)]
+            [term(p, d, step.h(k, 1.0), a, y)]
         }),
         Some(c) => lanes::sum(level, [p, d, k, a, y, c], |[p, d, k, a, y, c]| {
-            let gap = c * term(p, d, total_weight * k / c, a, y);
+            let gap = c * term(p, d, step.h(k, c), a, y);
             [if c == 0.0 { 0.0 } else { gap }]
         }),
     };
@@ -175,21 +174,14 @@ pub(crate) fn foreseen_values<L: Loss>(
     c: Option<&[f64]>,
     a: &mut [f64],
 ) {
-    let (
-        level,
-        Step {
-            p,
-            d,
-            curvatures: k,
-            total_weight,
-        },
-    ) = (Level::best(), step);
+    let level = Level::best();
+    let (p, d, k) = (step.p, step.d, step.curvatures);
     match c {
         None => lanes::map(level, [p, d, k, y], a, |[p, d, k, y]| {
-            foreseen(loss, p, d, total_weight * k, y)
+            foreseen(loss, p, d, step.h(k, 1.0), y)
         }),
         Some(c) => lanes::map(level, [p, d, k, y, c], a, |[p, d, k, y, c]| {
-            let value = foreseen(loss, p, d, total_weight * k / c, y);
+            let value = foreseen(loss, p, d, step.h(k, c), y);
             if c == 0.0 { 0.0 } else { value }
         }),
     }
@@ -198,7 +190,9 @@ pub(crate) fn foreseen_values<L: Loss>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loss::{Log, SPECS, Squared, SquaredHinge, Visitor, dispatch};
+    use crate::loss::{
+        Log, SPECS, Squared, SquaredEpsilonInsensitive, SquaredHinge, Visitor, dispatch,
+    };
 
     #[derive(Clone, Copy)]
     struct Compare;
@@ -344,6 +338,10 @@ mod tests {
             f64::INFINITY
         );
         assert_eq!(foresee(Log::with_param(0.0), -9.0, 1.0).0, f64::INFINITY);
+        // Some rows enter the tube, where the conjugate has a kink.
+        let tube = SquaredEpsilonInsensitive::with_param(1.0);
+        assert!(foresee(tube, 1e-3, 1.0).0 < 1e-9);
+        assert_eq!(foresee(tube, 1.0, 1.0).0, f64::INFINITY);
     }
 
     #[test]

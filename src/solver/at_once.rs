@@ -6,22 +6,24 @@
 //! w = d,   a_i = -phi'(x_i.w + b; y_i)
 //! ```
 //!
-//! What the dual point proves is found out as everywhere. Where rounding leaves it short of the tolerance, as with columns
-//! of very different sizes, an ordinary run begins, which takes further steps.
-
-use std::ops::ControlFlow;
+//! What the two prove is found out as everywhere. Where rounding leaves it short of the tolerance, as with columns of
+//! very different sizes, nobody is told, and an ordinary run begins, which takes further steps.
 
 use crate::error::Error;
 use crate::loss::{Loss, sums};
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
-use crate::run::{Budget, Fit, Phase, Record, StopReason, Watch};
+use crate::run::{Budget, Fit, Phase, Watch};
 use crate::solver::columns::Columns;
 use crate::solver::course::{self, Pace, Process};
 use crate::solver::hessian::{self, Design, Hessian, Memory, Way};
 
-/// The work of one step in units of that of a step of SDCA, beside the system: see [`course::work`].
+/// Work of the step per row, beside the entries and the system: see [`course::work`].
 const PER_ROW: f64 = 10.0;
+
+/// The part of the tolerance that directions may cost that the system does not tell apart. `P(0, 0)` may be far above
+/// the minimum.
+const PART: f64 = 1e-4;
 
 /// Whether one step promises to be cheaper than the epochs up to the first look at the gap.
 pub(crate) fn pays<R: Rows, L: Loss>(problem: &Problem<'_, R, L>, columns: &Columns) -> bool {
@@ -34,109 +36,134 @@ pub(crate) fn pays<R: Rows, L: Loss>(problem: &Problem<'_, R, L>, columns: &Colu
     way == Way::Columns && course::work(problem, PER_ROW) + system < epochs
 }
 
-/// The solution, if it proves to be one or the run was stopped from outside.
+/// The solution, if what is found proves to be one.
 pub(crate) fn run<R: Rows, L: Loss>(
     problem: &Problem<'_, R, L>,
     columns: &Columns,
     budget: &Budget,
     watch: &mut Watch<'_>,
 ) -> Result<Option<Fit>, Error> {
-    let mut step = AtOnce {
+    let mu = mean_row(problem, watch)?;
+    let mean_q = mean_q(problem, &mu, watch)?;
+    let design = Design {
         problem,
+        mu,
         columns,
-        tol: budget.tol,
-        target: 0.0,
-        dual: None,
-        mean_q: 0.0,
     };
-    let pace = Pace::new(problem, step.epoch(), 0.0, 0.0);
-    let fit = match course::run(&mut step, budget, pace, watch) {
-        Err(Error::Overflow { .. }) => return Ok(None),
-        fit => fit?,
+    let Some(solution) = solve(&design, budget.tol, watch)? else {
+        return Ok(None);
     };
-    let failed = matches!(fit.stop, StopReason::Precision | StopReason::MaxEpochs);
-    Ok((!failed).then_some(Fit {
-        mean_q: step.mean_q,
-        ..fit
-    }))
+    let pace = Pace::new(problem, problem.rows().n_rows() as u64, 0.0, mean_q);
+    let mut step = Step {
+        problem,
+        solution,
+        is_done: false,
+    };
+    course::run(&mut step, budget, pace, watch).map(Some)
 }
 
-struct AtOnce<'p, 'a, R, L> {
-    problem: &'p Problem<'a, R, L>,
-    columns: &'p Columns,
+/// The mean row, empty without an intercept.
+fn mean_row<R: Rows, L: Loss>(
+    problem: &Problem<'_, R, L>,
+    watch: &mut Watch<'_>,
+) -> Result<Vec<f64>, Error> {
+    let mut mu = Vec::new();
+    if problem.fit_intercept() {
+        mu.resize(problem.rows().n_cols(), 0.0);
+        let share = |i| problem.weight(i) / problem.total_weight();
+        problem.add_rows(share, &mut mu, watch)?;
+    }
+    Ok(mu)
+}
+
+/// See [`Fit::mean_q`]. From Python, this is what refuses infinities and NaNs, as [`super::frame`] does elsewhere.
+fn mean_q<R: Rows, L: Loss>(
+    problem: &Problem<'_, R, L>,
+    mu: &[f64],
+    watch: &mut Watch<'_>,
+) -> Result<f64, Error> {
+    let sums = problem.by_blocks(watch, |block| {
+        let (mut sum, mut is_finite) = (0.0, true);
+        for i in block {
+            // Of rows of weight 0, too: 0 times what is not finite is NaN.
+            let q = problem.rate(i) * problem.rows().sq_norm(i);
+            is_finite &= q.is_finite();
+            sum += problem.weight(i) * q;
+        }
+        (sum, is_finite)
+    })?;
+    if sums.iter().any(|(_, is_finite)| !is_finite) {
+        return Err(Error::Overflow {
+            what: "|x|^2 / (lambda W)",
+        });
+    }
+    let sum: f64 = sums.iter().map(|(sum, _)| sum).sum();
+    let of_mean = hessian::dot(mu, mu) / (problem.lambda() * problem.total_weight());
+    Ok((sum / problem.total_weight() - of_mean).max(0.0))
+}
+
+/// The solution and what it proves, if that is enough.
+fn solve<R: Rows, L: Loss>(
+    design: &Design<'_, '_, R, L>,
     tol: f64,
-    /// The gap to be reached.
-    target: f64,
-    /// Once the step is done.
-    dual: Option<Vec<f64>>,
-    /// See [`Fit::mean_q`].
-    mean_q: f64,
+    watch: &mut Watch<'_>,
+) -> Result<Option<Point>, Error> {
+    let problem = design.problem;
+    let (loss, size) = (problem.loss(), problem.block_size());
+    let share = |i: usize| problem.weight(i) / problem.total_weight();
+    let at_zero = |i: usize| -loss.slope(0.0, problem.target(i));
+    let gradient = design.sum(|i| -share(i) * at_zero(i), watch)?;
+    let mut weights = vec![0.0; problem.rows().n_rows()];
+    let losses = problem.by_blocks(watch, |block| {
+        let (y, c) = problem.labels(block.clone());
+        sums::values(loss, &weights[block], 0.0, y, c)
+    })?;
+    let primal = losses.iter().sum::<f64>() / problem.total_weight();
+    // The part of the gradient that may be left: it makes for |gradient|^2 / (2 lambda) of the gap.
+    let excess = hessian::dot(&gradient, &gradient) / (2.0 * problem.lambda());
+    let precision = (PART * tol * primal / excess).sqrt().min(0.1);
+    watch.change(&mut weights, size, |i, _| {
+        share(i) * loss.curvature(at_zero(i), problem.target(i))
+    })?;
+    let hessian = Hessian {
+        design,
+        weights: &weights,
+    };
+    let mut memory = Memory::new(&loss);
+    let direction = hessian.direction(&gradient, precision, &mut memory, watch)?;
+    let mut predictions = weights;
+    design.products(&direction, &mut predictions, watch)?;
+    let mut dual = vec![0.0; predictions.len()];
+    watch.fill(&mut dual, size, |from, dual| {
+        let block = from..from + dual.len();
+        let (p, (y, c)) = (&predictions[block.clone()], problem.labels(block));
+        sums::dual_values(loss, (p, 0.0, p), y, c, dual);
+    })?;
+    let mut point = Point::default();
+    point.search_from(design.shift(&direction));
+    let coef = direction[..problem.rows().n_cols()].iter().copied();
+    let aim = (tol, course::intercept_precision(tol));
+    watch.evaluate(|watch| {
+        problem.evaluate_either(coef, dual, true, aim, &mut point, watch)?;
+        Ok(point.certificate.is_within(tol).then_some(point))
+    })
 }
 
-impl<R: Rows, L: Loss> AtOnce<'_, '_, R, L> {
-    /// The dual point that the step leads to.
-    fn solve(&mut self, watch: &mut Watch<'_>) -> Result<Vec<f64>, Error> {
-        let (problem, rows) = (self.problem, self.problem.rows());
-        let share = |i: usize| problem.weight(i) / problem.total_weight();
-        let mut mu = Vec::new();
-        if problem.fit_intercept() {
-            mu.resize(rows.n_cols(), 0.0);
-            problem.add_rows(share, &mut mu, watch)?;
-        }
-        let mu_sq_norm = hessian::dot(&mu, &mu);
-        let design = Design {
-            problem,
-            mu,
-            columns: self.columns,
-        };
-        let at_zero = |i: usize| -problem.loss().slope(0.0, problem.target(i));
-        let mut gradient = design.sum(|i| -share(i) * at_zero(i), watch)?;
-        let mut products = vec![0.0; rows.n_rows()];
-        watch.change(&mut products, problem.block_size(), |i, _| {
-            share(i) * problem.loss().curvature(at_zero(i), problem.target(i))
-        })?;
-        let hessian = Hessian {
-            design: &design,
-            weights: &products,
-        };
-        // The part of the gradient that may be left: it makes for |gradient|^2 / (2 lambda) of the gap.
-        let excess = hessian::dot(&gradient, &gradient) / (2.0 * problem.lambda());
-        let precision = (0.1 * self.target / excess).sqrt().min(0.1);
-        let mut memory = Memory::new(&problem.loss());
-        gradient = hessian.direction(&gradient, precision, &mut memory, watch)?;
-        design.products(&gradient, &mut products, watch)?;
-        // Also of rows of weight 0, which nothing else looks at.
-        if !products.iter().all(|p| p.is_finite()) {
-            return Err(Error::Overflow { what: "x.w" });
-        }
-        let mut dual = vec![0.0; rows.n_rows()];
-        watch.fill(&mut dual, problem.block_size(), |from, dual| {
-            let block = from..from + dual.len();
-            let (p, (y, c)) = (&products[block.clone()], problem.labels(block));
-            sums::dual_values(problem.loss(), (p, 0.0, p), y, c, dual);
-        })?;
-        let sq_norms = problem.by_blocks(watch, |block| {
-            let of_row = |i: usize| share(i) * rows.sq_norm(i);
-            block.map(of_row).sum::<f64>()
-        })?;
-        let mean_sq_norm = (sq_norms.iter().sum::<f64>() - mu_sq_norm).max(0.0);
-        self.mean_q = mean_sq_norm / (problem.lambda() * problem.total_weight());
-        Ok(dual)
-    }
+/// The step from 0 to the solution, which is known.
+struct Step<'p, 'a, R, L> {
+    problem: &'p Problem<'a, R, L>,
+    solution: Point,
+    is_done: bool,
 }
 
-impl<R: Rows, L: Loss> Process for AtOnce<'_, '_, R, L> {
+impl<R: Rows, L: Loss> Process for Step<'_, '_, R, L> {
     fn epoch(&self) -> u64 {
-        self.problem.counting().count() as u64
+        self.problem.rows().n_rows() as u64
     }
 
-    fn begin(&mut self, start: &Point) {
-        self.target = self.tol * start.certificate.primal;
-    }
-
-    /// The step, which counts as two epochs, as all steps of Newton's method do.
-    fn advance(&mut self, step: u64, _until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
-        self.dual = Some(self.solve(watch)?);
+    /// It counts as two epochs, as all steps of Newton's method do.
+    fn advance(&mut self, step: u64, _until: u64, _watch: &mut Watch<'_>) -> Result<u64, Error> {
+        self.is_done = true;
         Ok(step + 2 * self.epoch())
     }
 
@@ -147,41 +174,24 @@ impl<R: Rows, L: Loss> Process for AtOnce<'_, '_, R, L> {
         point: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
-        match &self.dual {
-            Some(dual) => {
-                let dual = dual.iter().copied();
-                self.problem.evaluate(dual, precision, point, watch)
-            }
-            None => {
-                let zeros = std::iter::repeat_n(0.0, self.problem.rows().n_rows());
-                self.problem.evaluate(zeros, precision, point, watch)
-            }
+        if self.is_done {
+            *point = std::mem::take(&mut self.solution);
+            return Ok(());
         }
+        let zeros = std::iter::repeat_n(0.0, self.problem.rows().n_rows());
+        self.problem.evaluate(zeros, precision, point, watch)
     }
 
     fn is_ready(&self) -> Option<bool> {
-        Some(self.dual.is_some())
+        Some(self.is_done)
     }
 
     fn phase(&self) -> Phase {
-        if self.dual.is_some() {
+        if self.is_done {
             Phase::Newton
         } else {
             Phase::Plain
         }
-    }
-
-    fn reconsider(
-        &mut self,
-        _point: &Point,
-        _history: &[Record],
-        _watch: &mut Watch<'_>,
-    ) -> Result<ControlFlow<StopReason>, Error> {
-        Ok(if self.dual.is_some() {
-            ControlFlow::Break(StopReason::Precision)
-        } else {
-            ControlFlow::Continue(())
-        })
     }
 
     fn is_perfect(&self, point: &Point) -> bool {

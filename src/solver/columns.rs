@@ -298,7 +298,7 @@ impl Part {
         }
     }
 
-    /// Adds the entries of a row to its copy, the last of `rows`, and those in sparse columns to their sums.
+    /// Adds the entries of a row to its copy, and those in sparse columns to their sums.
     #[inline]
     fn add_entries<R: Rows>(&mut self, columns: &Columns, rows: &R, i: usize, h: f64) {
         let copy = &mut self.rows[self.weights.len() * self.width..][..self.width];

@@ -104,6 +104,11 @@ impl Pace {
 /// for more than the tolerance.
 const INTERCEPT_PRECISION: f64 = 0.01;
 
+/// The precision of the intercept for a tolerance.
+pub(crate) fn intercept_precision(tol: f64) -> f64 {
+    (INTERCEPT_PRECISION * tol).clamp(1e-14, 1e-4)
+}
+
 /// Runs `process` until the budget is used up. Not generic, so that it is compiled once: it calls the
 /// process once for a block of rows.
 pub(crate) fn run(
@@ -191,7 +196,7 @@ impl Course<'_> {
         let (seconds, cpu_seconds) = (watch.seconds(), watch.cpu_seconds());
         watch.evaluate(|watch| {
             let precision = match self.pace.least {
-                0 => (INTERCEPT_PRECISION * self.budget.tol).clamp(1e-14, 1e-4),
+                0 => intercept_precision(self.budget.tol),
                 _ => 0.0,
             };
             process.certify(step, precision, &mut self.point, watch)?;

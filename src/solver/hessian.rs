@@ -287,11 +287,12 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         self.factor(system, gram, watch)?;
         let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
         let room = precision * precision * dot(gradient, gradient);
-        if is_affordable_again(rows, columns) && system.remainder(&direction) > room {
+        let remainder = system.remainder(&direction);
+        if is_affordable_again(rows, columns) && remainder > room {
             self.solve_again(&mut direction, system, watch)?;
         } else {
             system.solve(&mut direction);
-            memory.solves_gram = outer_work(rows, columns).1;
+            memory.solves_gram = outer_work(rows, columns).1 && remainder == 0.0;
         }
         Ok(direction)
     }

@@ -1788,6 +1788,58 @@ fn bytes_and_a_large_c_are_certified_to_nine_digits() {
     }
 }
 
+/// On columns of very different sizes, rounding of the dual values spoils their model: what is returned is never
+/// worse than no model, whatever ends the run, and what was tried in vain is not shown.
+#[test]
+fn a_system_that_rounding_spoils_is_no_model() {
+    let (x, y) = pixels(2);
+    let x: Vec<f64> = x
+        .chunks(3)
+        .flat_map(|row| [1e6 + 0.01 * row[0], 1e-8 * row[1], row[2]])
+        .collect();
+    let rows = dense(&x, 3);
+    for c in [1.0, 1e6, 1e9] {
+        let c = Regularisation::C(c);
+        let ridge = Problem::new(&rows, &y, None, Squared, c, false).expect("valid");
+        for max_time in [Some(std::time::Duration::ZERO), None] {
+            let budget = Budget {
+                max_time,
+                ..budget(1e-6, 1000)
+            };
+            let fit = solve(&Sdca::default(), &ridge, &budget);
+            assert!(fit.certificate.primal <= fit.history[0].certificate.primal);
+            assert!(fit.history.is_sorted_by(|a, b| a.epoch < b.epoch));
+            if max_time.is_none() {
+                assert_eq!(fit.stop, StopReason::Converged, "{c:?}");
+            }
+        }
+    }
+}
+
+/// The weight of one label is next to nothing beside that of the other.
+#[test]
+fn the_first_point_is_certified_for_any_balance_of_the_labels() {
+    let rows = vec![0.0; 400];
+    let rows = dense(&rows, 1);
+    let mut y = vec![1.0; 400];
+    y[3] = -1.0;
+    for share in [0.1, 1e-12, 1e-14, 1e-17] {
+        let mut weights = vec![1.0; 400];
+        weights[3] = 400.0 * share;
+        let problem = Problem::new(&rows, &y, Some(&weights), Log, Regularisation::C(1.0), true)
+            .expect("valid");
+        let fit = solve(&Sdca::default(), &problem, &budget(1e-4, 50));
+        // -s log s - (1 - s) log(1 - s), for the best b.
+        let s = weights[3] / (399.0 + weights[3]);
+        let exact = -s * s.ln() - (1.0 - s) * (-s).ln_1p();
+        let primal = fit.history[0].certificate.primal;
+        assert!(
+            (primal - exact).abs() <= 1e-3 * exact,
+            "{primal} for {exact}"
+        );
+    }
+}
+
 /// Newton's method needs no passes before it where it costs no more than they would: one step, of two epochs, for the
 /// squared loss.
 #[test]
