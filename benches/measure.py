@@ -24,8 +24,9 @@ from sets import DataSet, MissingDataError, Problem, load, losses_of
 from threadpoolctl import threadpool_info
 
 LOOSEST, TIGHTEST = 0.1, 1e-10
-# Tolerances become smaller by a factor: where fits are short, by the smaller one.
-FACTORS, QUICK_FIT = (10**0.5, 10.0), 0.5
+# Tolerances become smaller by half a power of ten where fits are short, else to the next
+# whole one: those are the accuracies that count.
+QUICK_FIT = 0.5
 ACCURACIES = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
 MANY_ITERATIONS = 10_000_000
 # Fits shorter than this are repeated, and the shortest time counts.
@@ -185,8 +186,8 @@ class Sweep:
             yield self._fit(TIGHTEST, 1)
             if self._last.seconds > self.cap:
                 yield f"> cap: one iteration takes {self._last.seconds:.3g} s"
-        tol = LOOSEST
-        while tol > TIGHTEST / 1.1:
+        halves = round(-2 * np.log10(LOOSEST))
+        while (tol := 10 ** (-halves / 2)) > TIGHTEST / 1.1:
             limit = self._limit()
             end = self._fit(tol, limit)
             while not end and self._last.limited and self._limit() > 1.3 * limit:
@@ -194,7 +195,7 @@ class Sweep:
                 end = self._fit(tol, limit)
             stopped = self._last.limited and limit < MANY_ITERATIONS
             yield end or ("> cap" if stopped else self._growth_end())
-            tol /= FACTORS[self._last.seconds > QUICK_FIT]
+            halves += 1 if self._last.seconds <= QUICK_FIT else 2 - halves % 2
 
     def _iterations(self) -> Iterator[str]:
         """Make more iterations; yield after each fit why to stop, or nothing."""
