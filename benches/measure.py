@@ -24,8 +24,8 @@ from sets import DataSet, MissingDataError, Problem, load, losses_of
 from threadpoolctl import threadpool_info
 
 LOOSEST, TIGHTEST = 0.1, 1e-10
-# Tolerances become smaller by half a power of ten where fits are short, else to the next
-# whole one: those are the accuracies that count.
+# Tolerances become smaller by half a power of ten where fits are short, else to the
+# next whole one: those are the accuracies that count.
 QUICK_FIT = 0.5
 ACCURACIES = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
 MANY_ITERATIONS = 10_000_000
