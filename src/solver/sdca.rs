@@ -209,10 +209,12 @@ impl Sdca {
             Columns::default()
         };
         let is_usual = start.is_none() && head.is_none() && budget.record_every.is_none();
-        if may_finish && is_usual && at_once::pays(problem, &columns) {
-            if let Some(fit) = at_once::run(problem, &columns, budget, &mut watch)? {
-                return Ok(fit);
-            }
+        if may_finish
+            && is_usual
+            && at_once::pays(problem, &columns)
+            && let Some(fit) = at_once::run(problem, &columns, budget, &mut watch)?
+        {
+            return Ok(fit);
         }
         let (state, moving) = State::new(problem, start, &mut watch)?;
         let epoch = moving.len() as u64;
