@@ -194,7 +194,7 @@ def test_averaged_and_random_outputs_converge_with_their_own_certificate(
     est = Sdca(output=output, sampling="random", tol=1e-2, random_state=0).fit(*binary)
     assert est.stop_reason_ == "converged"
     assert 0 <= est.duality_gap_ <= 1e-2 * est.objective_
-    last = Sdca(sampling="random", tol=1e-6, max_iter=5000, random_state=0).fit(*binary)
+    last = Sdca(tol=1e-6, random_state=0).fit(*binary)
     assert est.objective_ >= last.dual_objective_
     assert est.dual_objective_ <= last.objective_
 

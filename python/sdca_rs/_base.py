@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -189,12 +190,16 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         )
 
     def _seed(self) -> int:
+        seed = self.random_state
+        # To set up numpy's generator for one number takes as long as a short fit.
+        if isinstance(seed, Integral) and 0 <= int(seed) < 2**32:
+            return int(seed)
         try:
-            rng = check_random_state(self.random_state)
+            rng = check_random_state(seed)
         except ValueError as error:
             raise ValueError(
-                f"random_state: found {self.random_state!r}, expected an int from 0 to "
-                "2^32 - 1, a RandomState or None"
+                f"random_state: found {seed!r}, expected an int from 0 to 2^32 - 1, a "
+                "RandomState or None"
             ) from error
         return int(rng.randint(np.iinfo(np.int32).max))
 

@@ -81,7 +81,9 @@ def validate_y(y: Any, n_samples: int, *, numeric: bool) -> NDArray[Any]:
             "target y is None"
         )
     with _naming("y", "class labels, or numbers, one for each row of X"):
-        y = column_or_1d(y, warn=True)
+        # It costs 30 us, and finds nothing to do in an array of one dimension.
+        if type(y) is not np.ndarray or y.ndim != 1:
+            y = column_or_1d(y, warn=True)
         if np.iscomplexobj(y):
             raise ValueError(f"found {y.dtype} numbers. Complex data not supported")
         if numeric:

@@ -90,7 +90,8 @@ class Sdca(CertifiedLinearModel):
         large data; also of threads that share predictions. None is 1, -1 is one for
         each processor. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        The seed of the order of the rows. The same seed gives the same bits.
+        The seed of the order of the rows: an int is the seed itself. The same seed
+        gives the same bits.
     verbose : int, default=0
         1 prints at most one line per second, 2 at most ten.
     callback : callable, default=None
