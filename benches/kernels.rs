@@ -15,11 +15,12 @@
 //! pattern_dot/{index}/{"fast" or "naive"}/{length}
 //! only_value/{number}/{"fast" or "naive"}/{length}
 //! narrow_products/{number}/{"fast" or "naive"}/{columns}
+//! narrow_sum/{number}/{instructions or "naive"}/{columns}
 //! gram_products/{instructions or "naive"}/{dense columns}
 //! ```
 //!
 //! and so for `axpy` and `sq_norm`, of which the latter has one dense version, the portable one, and no
-//! index; for `narrow_sum`, and for `gram_mixed`. Dense kernels are measured for all vector instructions that this CPU has.
+//! index; for `narrow_shifted`, and for `gram_mixed`. Dense kernels are measured for all vector instructions that this CPU has.
 //! All vectors stay in the cache.
 
 #![allow(missing_docs)]
@@ -35,7 +36,8 @@ use criterion::{
 use sdca_rs::kernel::gram::{self, Block, Entry, LANES};
 use sdca_rs::kernel::{
     Index, Level, Loan, NARROW, Real, dense_axpy, dense_dot, dense_sq_norm, narrow_products,
-    narrow_sum, only_value, pattern_axpy, pattern_dot, sparse_axpy, sparse_dot, sparse_sq_norm,
+    narrow_shifted, narrow_sum, only_value, pattern_axpy, pattern_dot, sparse_axpy, sparse_dot,
+    sparse_sq_norm,
 };
 use sdca_rs::order::Generator;
 
@@ -82,6 +84,14 @@ mod naive {
     pub(super) fn narrow_sum<F: Real>(x: &[F], shares: &[f64], sum: &mut [f64]) {
         for (x, &share) in x.chunks_exact(sum.len()).zip(shares) {
             dense_axpy(share, x, sum);
+        }
+    }
+
+    pub(super) fn narrow_shifted<F: Real>(x: &[F], shift: &[f64], width: usize, out: &mut [f64]) {
+        for (x, out) in x.chunks_exact(shift.len()).zip(out.chunks_exact_mut(width)) {
+            for ((out, &x), shift) in out.iter_mut().zip(x).zip(shift) {
+                *out = shift + x.into();
+            }
         }
     }
 
@@ -220,28 +230,49 @@ fn dense<F: Real + From<f32>>(criterion: &mut Criterion) {
 }
 
 /// A kernel of narrow rows: `x`, what is given, and what it changes.
-type Narrow<F> = fn(&[F], &[f64], &mut [f64]);
+type Narrow<F> = fn(Level, &[F], &[f64], &mut [f64]);
 
 fn narrow<F: Real + From<f32>>(criterion: &mut Criterion) {
-    let both: [(&str, Narrow<F>, Narrow<F>); 2] = [
-        ("narrow_products", narrow_products, naive::narrow_products),
-        ("narrow_sum", narrow_sum, naive::narrow_sum),
+    let kernels: [(&str, Narrow<F>, Narrow<F>); 3] = [
+        (
+            "narrow_products",
+            |_, x, w, out| narrow_products(x, w, out),
+            |_, x, w, out| naive::narrow_products(x, w, out),
+        ),
+        ("narrow_sum", narrow_sum, |_, x, shares, sum| {
+            naive::narrow_sum(x, shares, sum);
+        }),
+        (
+            "narrow_shifted",
+            |level, x, shift, out| narrow_shifted(level, x, shift, NARROW, out),
+            |_, x, shift, out| naive::narrow_shifted(x, shift, NARROW, out),
+        ),
     ];
-    for (name, fast, naive) in both {
+    for (name, fast, naive) in kernels {
         let mut group = group(criterion, format!("{name}/{}", type_name::<F>()));
         for n_cols in [3, NARROW] {
             group.throughput(Throughput::Elements((N_NARROW * n_cols) as u64));
             let x = numbers::<F>(N_NARROW * n_cols, 1);
             let (mut of_columns, mut of_rows) = (numbers(n_cols, 2), numbers(N_NARROW, 3));
+            let mut lines = numbers(N_NARROW * NARROW, 4);
             let (given, changed) = match name {
                 "narrow_sum" => (&of_rows, &mut of_columns),
+                "narrow_shifted" => (&of_columns, &mut lines),
                 _ => (&of_columns, &mut of_rows),
             };
-            for (which, kernel) in [("fast", fast), ("naive", naive)] {
+            let mut measure = |which: &str, kernel: Narrow<F>, level| {
                 group.bench_function(BenchmarkId::new(which, n_cols), |b| {
-                    b.iter(|| kernel(black_box(&x), black_box(given), black_box(changed)));
+                    b.iter(|| kernel(level, black_box(&x), black_box(given), black_box(changed)));
                 });
+            };
+            if name == "narrow_products" {
+                measure("fast", fast, Level::PORTABLE);
+            } else {
+                for level in Level::available() {
+                    measure(level.name(), fast, level);
+                }
             }
+            measure("naive", naive, Level::PORTABLE);
         }
         group.finish();
     }

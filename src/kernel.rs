@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::error::Error;
 
 pub use dense::{Level, Vector, dense_axpy, dense_dot, dense_sq_norm};
-pub use narrow::{NARROW, narrow_products, narrow_sum};
+pub use narrow::{NARROW, narrow_products, narrow_shifted, narrow_sum};
 
 /// A number type in which rows can be stored. All arithmetic on it is done in `f64`.
 pub trait Real: Element + Into<f64> + Vector {}
@@ -499,32 +499,45 @@ mod tests {
         ) {
             let n_rows = x.len() / n_cols;
             let (w, mut shares) = (&others[..n_cols], others[20..20 + n_rows].to_vec());
+            let single: Vec<f32> = x.iter().map(|&v| v as f32).collect();
+            // A row that does not count may hold anything.
+            let mut hollow = x.clone();
+            if n_rows > 3 {
+                shares[3] = 0.0;
+                hollow[3 * n_cols] = f64::NAN;
+            }
+            let mut expected_sum = w.to_vec();
+            for (row, &share) in x.chunks(n_cols).zip(&shares) {
+                expected_sum = naive::axpy(share, row, &expected_sum);
+            }
+            let mut portable = w.to_vec();
+            narrow_sum(Level::PORTABLE, &hollow, &shares, &mut portable);
             let mut found = vec![0.0; n_rows];
             narrow_products(&x, w, &mut found);
             for (row, found) in x.chunks(n_cols).zip(&found) {
                 prop_assert!(close(*found, naive::dot(row, w)));
                 prop_assert_eq!(*found, dense_dot(Level::PORTABLE, row, w));
             }
-            let single: Vec<f32> = x.iter().map(|&v| v as f32).collect();
             let mut of_single = vec![0.0; n_rows];
             narrow_products(&single, w, &mut of_single);
             for (found, expected) in of_single.iter().zip(&found) {
                 prop_assert!((found - expected).abs() < 1e-3);
             }
-            // A row that does not count may hold anything.
-            let mut x = x;
-            if n_rows > 3 {
-                shares[3] = 0.0;
-                x[3 * n_cols] = f64::NAN;
-            }
-            let mut sum = w.to_vec();
-            narrow_sum(&x, &shares, &mut sum);
-            let mut expected = w.to_vec();
-            for (row, &share) in x.chunks(n_cols).zip(&shares).filter(|(_, share)| **share != 0.0) {
-                expected = naive::axpy(share, row, &expected);
-            }
-            for (found, expected) in sum.iter().zip(expected) {
-                prop_assert!(close(*found, expected), "{} for {}", found, expected);
+            for level in Level::available() {
+                let mut sum = w.to_vec();
+                narrow_sum(level, &hollow, &shares, &mut sum);
+                prop_assert_eq!(&sum, &portable);
+                for (found, expected) in sum.iter().zip(&expected_sum) {
+                    prop_assert!(close(*found, *expected), "{} for {}", found, expected);
+                }
+                let width = NARROW + 3;
+                let mut lines = vec![7.0; n_rows * width];
+                narrow_shifted(level, &x, w, width, &mut lines);
+                for (line, row) in lines.chunks(width).zip(x.chunks(n_cols)) {
+                    let shifted: Vec<f64> = row.iter().zip(w).map(|(x, w)| x + w).collect();
+                    prop_assert_eq!(&line[..n_cols], &shifted);
+                    prop_assert!(line[n_cols..].iter().all(|&rest| rest == 7.0));
+                }
             }
         }
 

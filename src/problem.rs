@@ -20,6 +20,7 @@ use std::ops::Range;
 
 use crate::error::Error;
 use crate::intercept::{self, Minimum};
+use crate::kernel::{Level, lanes};
 use crate::loss::{Loss, Target, sums};
 use crate::rows::Rows;
 use crate::run::{BLOCK, Certificate, Watch, parameter};
@@ -272,8 +273,9 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
                 let shares = &mut shares[..SHARES.min(block.end - from)];
                 for (i, of_row) in (from..).zip(&mut *shares) {
                     *of_row = share(i);
-                    total += *of_row;
                 }
+                let [of_rows] = lanes::sum(Level::best(), [shares], |[share]| [share]);
+                total += of_rows;
                 self.rows.add(from, shares, sum);
             }
             total
@@ -617,10 +619,13 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     fn best_constant(&self, start: f64, precision: f64) -> Minimum {
         // Each on its own: the weight of a label may be next to nothing beside that of the other.
         let shares = [1.0, -1.0].map(|label| {
-            let of_label = |(c, y): (f64, &f64)| if *y == label { c } else { 0.0 };
-            let weight: f64 = match self.weights {
-                None => self.targets.iter().map(|y| of_label((1.0, y))).sum(),
-                Some(c) => c.iter().copied().zip(self.targets).map(of_label).sum(),
+            let has_it = |y: &&f64| **y == label;
+            let weight = match self.weights {
+                None => self.targets.iter().filter(has_it).count() as f64,
+                Some(c) => {
+                    let rows = c.iter().zip(self.targets);
+                    rows.filter(|(_, y)| has_it(y)).map(|(c, _)| c).sum()
+                }
             };
             (label, weight / self.total_weight)
         });

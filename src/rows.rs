@@ -27,17 +27,16 @@ pub trait Rows: Sync {
     fn sq_norm(&self, i: usize) -> f64;
     /// `out_k = x_i . w` for the rows `i = from + k`.
     fn products(&self, from: usize, w: &[f64], out: &mut [f64]) {
-        for (i, out) in (from..).zip(out) {
-            *out = self.dot(i, w);
-        }
+        products_one_by_one(self, from, w, out);
     }
     /// `sum += sum_k shares_k x_i` for the rows `i = from + k`: none of rows whose share is 0, whatever they hold.
     fn add(&self, from: usize, shares: &[f64], sum: &mut [f64]) {
-        for (i, &share) in (from..).zip(shares) {
-            if share != 0.0 {
-                self.axpy(i, share, sum);
-            }
-        }
+        add_one_by_one(self, from, shares, sum);
+    }
+    /// `out_k = shift + x_i` for the rows `i = from + k`, in the first places of each `width` of `out`, of which the
+    /// others stay as they are. `shift` has a number for each column.
+    fn shifted(&self, from: usize, shift: &[f64], width: usize, out: &mut [f64]) {
+        shifted_one_by_one(self, from, shift, width, out);
     }
     /// Calls `f(j, x_ij)` for each stored entry.
     fn visit(&self, i: usize, f: impl FnMut(usize, f64));
@@ -45,6 +44,37 @@ pub trait Rows: Sync {
     fn prefetch_place(&self, _i: usize) {}
     /// A hint that row `i` is going to be read.
     fn prefetch(&self, i: usize);
+}
+
+#[inline]
+fn products_one_by_one<R: Rows + ?Sized>(rows: &R, from: usize, w: &[f64], out: &mut [f64]) {
+    for (i, out) in (from..).zip(out) {
+        *out = rows.dot(i, w);
+    }
+}
+
+#[inline]
+fn add_one_by_one<R: Rows + ?Sized>(rows: &R, from: usize, shares: &[f64], sum: &mut [f64]) {
+    for (i, &share) in (from..).zip(shares) {
+        if share != 0.0 {
+            rows.axpy(i, share, sum);
+        }
+    }
+}
+
+#[inline]
+fn shifted_one_by_one<R: Rows + ?Sized>(
+    rows: &R,
+    from: usize,
+    shift: &[f64],
+    width: usize,
+    out: &mut [f64],
+) {
+    for (i, out) in (from..).zip(out.chunks_exact_mut(width)) {
+        let out = &mut out[..shift.len()];
+        out.copy_from_slice(shift);
+        rows.axpy(i, 1.0, out);
+    }
 }
 
 /// A dense matrix in C order.
@@ -127,23 +157,26 @@ impl<F: Real> Rows for Dense<'_, F> {
     fn products(&self, from: usize, w: &[f64], out: &mut [f64]) {
         if self.n_cols <= NARROW {
             kernel::narrow_products(self.block(from, out.len()), &w[..self.n_cols], out);
-            return;
-        }
-        for (i, out) in (from..).zip(out) {
-            *out = self.dot(i, w);
+        } else {
+            products_one_by_one(self, from, w, out);
         }
     }
 
     fn add(&self, from: usize, shares: &[f64], sum: &mut [f64]) {
         if self.n_cols <= NARROW {
             let rows = self.block(from, shares.len());
-            kernel::narrow_sum(rows, shares, &mut sum[..self.n_cols]);
-            return;
+            kernel::narrow_sum(Level::best(), rows, shares, &mut sum[..self.n_cols]);
+        } else {
+            add_one_by_one(self, from, shares, sum);
         }
-        for (i, &share) in (from..).zip(shares) {
-            if share != 0.0 {
-                self.axpy(i, share, sum);
-            }
+    }
+
+    fn shifted(&self, from: usize, shift: &[f64], width: usize, out: &mut [f64]) {
+        if self.n_cols <= NARROW {
+            let rows = self.block(from, out.len() / width);
+            kernel::narrow_shifted(Level::best(), rows, &shift[..self.n_cols], width, out);
+        } else {
+            shifted_one_by_one(self, from, shift, width, out);
         }
     }
 

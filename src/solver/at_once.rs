@@ -31,6 +31,11 @@ pub(crate) fn pays<R: Rows, L: Loss>(problem: &Problem<'_, R, L>, columns: &Colu
         return false;
     }
     let rows = problem.rows();
+    // The matrix would not tell whether rows that do not count are finite.
+    let share = |i| problem.weight(i) / problem.total_weight();
+    if (0..rows.n_rows()).any(|i| share(i) == 0.0) {
+        return false;
+    }
     let (way, system) = hessian::cheapest::<R, L>(rows, columns, rows.n_rows(), false);
     let epochs = course::FIRST_EVALUATION * course::epoch_work(problem);
     way == Way::Columns && course::work(problem, PER_ROW) + system < epochs
@@ -43,18 +48,22 @@ pub(crate) fn run<R: Rows, L: Loss>(
     budget: &Budget,
     watch: &mut Watch<'_>,
 ) -> Result<Option<Fit>, Error> {
-    let mu = mean_row(problem, watch)?;
-    let mean_q = mean_q(problem, &mu, watch)?;
+    let mut mu = Vec::new();
+    if problem.fit_intercept() {
+        mu.resize(problem.rows().n_cols(), 0.0);
+        let share = |i| problem.weight(i) / problem.total_weight();
+        problem.add_rows(share, &mut mu, watch)?;
+    }
     let design = Design {
         problem,
         mu,
         columns,
     };
-    let Some(solution) = solve(&design, budget.tol, watch)? else {
+    let Some((solution, mean_q)) = solve(&design, budget.tol, watch)? else {
         return Ok(None);
     };
     let pace = Pace::new(problem, problem.rows().n_rows() as u64, 0.0, mean_q);
-    let mut step = Step {
+    let mut step = Solved {
         problem,
         solution,
         is_done: false,
@@ -62,52 +71,12 @@ pub(crate) fn run<R: Rows, L: Loss>(
     course::run(&mut step, budget, pace, watch).map(Some)
 }
 
-/// The mean row, empty without an intercept.
-fn mean_row<R: Rows, L: Loss>(
-    problem: &Problem<'_, R, L>,
-    watch: &mut Watch<'_>,
-) -> Result<Vec<f64>, Error> {
-    let mut mu = Vec::new();
-    if problem.fit_intercept() {
-        mu.resize(problem.rows().n_cols(), 0.0);
-        let share = |i| problem.weight(i) / problem.total_weight();
-        problem.add_rows(share, &mut mu, watch)?;
-    }
-    Ok(mu)
-}
-
-/// See [`Fit::mean_q`]. From Python, this is what refuses infinities and NaNs, as [`super::frame`] does elsewhere.
-fn mean_q<R: Rows, L: Loss>(
-    problem: &Problem<'_, R, L>,
-    mu: &[f64],
-    watch: &mut Watch<'_>,
-) -> Result<f64, Error> {
-    let sums = problem.by_blocks(watch, |block| {
-        let (mut sum, mut is_finite) = (0.0, true);
-        for i in block {
-            // Of rows of weight 0, too: 0 times what is not finite is NaN.
-            let q = problem.rate(i) * problem.rows().sq_norm(i);
-            is_finite &= q.is_finite();
-            sum += problem.weight(i) * q;
-        }
-        (sum, is_finite)
-    })?;
-    if sums.iter().any(|(_, is_finite)| !is_finite) {
-        return Err(Error::Overflow {
-            what: "|x|^2 / (lambda W)",
-        });
-    }
-    let sum: f64 = sums.iter().map(|(sum, _)| sum).sum();
-    let of_mean = hessian::dot(mu, mu) / (problem.lambda() * problem.total_weight());
-    Ok((sum / problem.total_weight() - of_mean).max(0.0))
-}
-
-/// The solution and what it proves, if that is enough.
+/// The solution and what it proves, if that is enough, and the mean of `q_i`.
 fn solve<R: Rows, L: Loss>(
     design: &Design<'_, '_, R, L>,
     tol: f64,
     watch: &mut Watch<'_>,
-) -> Result<Option<Point>, Error> {
+) -> Result<Option<(Point, f64)>, Error> {
     let problem = design.problem;
     let (loss, size) = (problem.loss(), problem.block_size());
     let share = |i: usize| problem.weight(i) / problem.total_weight();
@@ -131,6 +100,12 @@ fn solve<R: Rows, L: Loss>(
     };
     let mut memory = Memory::new(&loss);
     let direction = hessian.direction(&gradient, precision, &mut memory, watch)?;
+    let curvature = loss.curvature(at_zero(0), problem.target(0));
+    let mean_q = memory.spread / (curvature * problem.lambda() * problem.total_weight());
+    // The ordinary run refuses infinities and NaNs in X.
+    if !mean_q.is_finite() {
+        return Ok(None);
+    }
     let mut predictions = weights;
     design.products(&direction, &mut predictions, watch)?;
     let mut dual = vec![0.0; predictions.len()];
@@ -145,18 +120,18 @@ fn solve<R: Rows, L: Loss>(
     let aim = (tol, course::intercept_precision(tol));
     watch.evaluate(|watch| {
         problem.evaluate_either(coef, dual, true, aim, &mut point, watch)?;
-        Ok(point.certificate.is_within(tol).then_some(point))
+        Ok(point.certificate.is_within(tol).then_some((point, mean_q)))
     })
 }
 
 /// The step from 0 to the solution, which is known.
-struct Step<'p, 'a, R, L> {
+struct Solved<'p, 'a, R, L> {
     problem: &'p Problem<'a, R, L>,
     solution: Point,
     is_done: bool,
 }
 
-impl<R: Rows, L: Loss> Process for Step<'_, '_, R, L> {
+impl<R: Rows, L: Loss> Process for Solved<'_, '_, R, L> {
     fn epoch(&self) -> u64 {
         self.problem.rows().n_rows() as u64
     }

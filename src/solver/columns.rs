@@ -6,6 +6,8 @@
 //! others, whose mean is small beside their entries, the products are corrected in the end:
 //! `sum h (x - m) (z - n) = sum h x z - m sum h z - n sum h x + m n sum h`.
 
+use std::ops::Range;
+
 use crate::error::Error;
 use crate::kernel::Level;
 use crate::kernel::gram::{self, Block, Entry, LANES};
@@ -222,11 +224,8 @@ impl Part {
         for from in (0..n_blocks).step_by(rounds * n_parts) {
             watch.share(&mut parts, 1, |number, part| {
                 let blocks = problem.blocks().skip(from + number).step_by(n_parts);
-                for i in blocks.take(rounds).flatten() {
-                    let h = change(i);
-                    if h != 0.0 {
-                        part[0].add_row(columns, rows, i, h);
-                    }
+                for block in blocks.take(rounds) {
+                    part[0].add_block(columns, rows, block, &change);
                 }
             });
             watch.beat()?;
@@ -278,6 +277,64 @@ impl Part {
     }
 
     #[inline]
+    fn add_block<R: Rows>(
+        &mut self,
+        columns: &Columns,
+        rows: &R,
+        block: Range<usize>,
+        change: impl Fn(usize) -> f64,
+    ) {
+        // Of dense rows, all columns are dense, or none.
+        if !R::IS_SPARSE && !columns.dense.is_empty() {
+            self.add_dense(rows, block, change);
+            return;
+        }
+        for i in block {
+            let h = change(i);
+            if h != 0.0 {
+                self.add_row(columns, rows, i, h);
+            }
+        }
+    }
+
+    /// Adds dense rows, as many at a time as there is room for if there is a change of all of them.
+    #[inline]
+    fn add_dense<R: Rows>(&mut self, rows: &R, block: Range<usize>, change: impl Fn(usize) -> f64) {
+        let mut from = block.start;
+        while from < block.end {
+            let Self {
+                width,
+                weights,
+                rows: copies,
+                ..
+            } = self;
+            let shift = &self.empty[..rows.n_cols()];
+            let mut count = weights.len();
+            let to = block.end.min(from + COPIED - count);
+            weights.extend((from..to).map(&change));
+            if weights[count..].iter().all(|&h| h != 0.0) {
+                let copies = &mut copies[count * *width..][..(to - from) * *width];
+                rows.shifted(from, shift, *width, copies);
+            } else {
+                for (i, k) in (from..to).zip(count..) {
+                    let h = weights[k];
+                    if h != 0.0 {
+                        let copy = &mut copies[count * *width..][..*width];
+                        rows.shifted(i, shift, *width, copy);
+                        weights[count] = h;
+                        count += 1;
+                    }
+                }
+                weights.truncate(count);
+            }
+            if weights.len() == COPIED {
+                self.flush();
+            }
+            from = to;
+        }
+    }
+
+    #[inline]
     fn add_row<R: Rows>(&mut self, columns: &Columns, rows: &R, i: usize, h: f64) {
         let copy = &mut self.rows[self.weights.len() * self.width..][..self.width];
         // In pieces of one length, which takes no call.
@@ -285,13 +342,8 @@ impl Part {
         for (copy, empty) in pieces.zip(self.empty.chunks_exact(LANES)) {
             copy.copy_from_slice(empty);
         }
-        // Of dense rows, all columns are dense, or none: vector instructions copy the row.
-        if !R::IS_SPARSE && !columns.dense.is_empty() {
-            rows.axpy(i, 1.0, copy);
-        } else {
-            self.add_entries(columns, rows, i, h);
-            self.ends.push(self.strays.len());
-        }
+        self.add_entries(columns, rows, i, h);
+        self.ends.push(self.strays.len());
         self.weights.push(h);
         if self.weights.len() == COPIED {
             self.flush();

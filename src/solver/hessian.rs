@@ -211,6 +211,8 @@ pub(crate) struct Memory {
     gram: Gram,
     /// Whether the last direction is the solution of the system that `gram` has the sum of.
     solves_gram: bool,
+    /// `sum_i r_i |x_i|^2` of the last system of the columns, leaving out the intercept.
+    pub(crate) spread: f64,
     /// As long as directions by samples will do.
     pub(crate) sample: Option<Sample>,
 }
@@ -284,7 +286,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
     ) -> Result<Vec<f64>, Error> {
         let (rows, columns) = (self.design.problem.rows(), self.design.columns);
         let Memory { system, gram, .. } = memory;
-        self.factor(system, gram, watch)?;
+        memory.spread = self.factor(system, gram, watch)?;
         let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
         let room = precision * precision * dot(gradient, gradient);
         let remainder = system.remainder(&direction);
@@ -297,13 +299,13 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         Ok(direction)
     }
 
-    /// Makes `system` that of the columns, and factors it.
+    /// Makes `system` that of the columns, and factors it. Returns `sum_i r_i |x_i|^2`.
     fn factor(
         &self,
         system: &mut System,
         gram: &mut Gram,
         watch: &mut Watch<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<f64, Error> {
         let Design {
             problem,
             mu,
@@ -318,9 +320,10 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             self.add_rows(system, |_| {}, watch)?;
             system.flush(watch);
         }
+        let spread = (0..rows.n_cols()).map(|j| system.pivot(j)).sum();
         system.add_diagonal(rows.n_cols(), problem.lambda());
         system.factor();
-        Ok(())
+        Ok(spread)
     }
 
     /// By conjugate gradients with the matrix of a sample of the rows to precondition them; nothing if that does
