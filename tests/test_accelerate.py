@@ -330,6 +330,23 @@ def test_phases_follow_each_other():
     assert order == sorted(order, key=["plain", "proximal", "newton"].index)
 
 
+@pytest.mark.parametrize("q", [0.5, 2.0, 8.0])
+@pytest.mark.parametrize(
+    ("loss", "gamma"), [("squared_hinge", 0.5), ("log", 4.0), ("squared", 1.0)]
+)
+@without_warnings
+def test_epochs_are_no_more_than_theory_says_from_anywhere_on(loss, gamma, q):
+    """By this the solver judges a run whose gap says little yet."""
+    problem, tol = make_problem(loss, 1000, 20), 1e-6
+    X = problem.X / np.linalg.norm(problem.X, axis=1, keepdims=True)
+    settings = {"C": q, "fit_intercept": False, "tol": tol, "max_iter": 1000}
+    fit = problem.but(X=X).fit(accelerate=False, record_every=1, **settings)
+    assert fit.stop_reason_ == "converged"
+    history, slowness = fit.history_, 1 + q / gamma
+    in_theory = slowness * np.log(slowness * history["gap"] / (tol * history["primal"]))
+    assert np.all(fit.n_iter_ - history["epoch"][:-1] <= np.ceil(in_theory[:-1]))
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("loss", ["hinge", "log"])
 def test_threads_change_nothing(loss, layout):

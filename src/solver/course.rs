@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::loss::Loss;
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
-use crate::run::{Budget, Fit, Phase, Progress, Record, StopReason, Watch};
+use crate::run::{Budget, Certificate, Fit, Phase, Progress, Record, StopReason, Watch};
 
 /// What a solver does between two evaluations. Steps are counted from 0.
 pub(crate) trait Process {
@@ -309,6 +309,15 @@ pub(crate) fn epochs_to_come(history: &[Record], tol: f64) -> Option<f64> {
     Some(if epochs > 0.0 { epochs } else { f64::INFINITY })
 }
 
+/// How many more epochs it takes at most, on average, until the gap reaches the tolerance if the loss is smooth and all
+/// rows have the same `q`: `D` is short of the best by no more than the gap, of which an epoch leaves
+/// `exp(-1 / (1 + q / gamma))`, and the gap is at most `1 + q / gamma` times as much.
+pub(crate) fn epochs_in_theory(last: &Record, tol: f64, q_by_gamma: f64) -> f64 {
+    let Certificate { primal, gap, .. } = last.certificate;
+    let slowness = 1.0 + q_by_gamma;
+    slowness * (slowness * gap / (tol * primal)).ln()
+}
+
 /// A problem is small if 3 times its stored entries and 30 times its rows add up to no more than that. A
 /// cold start on it does at least [`SMALL_WORK`] whatever the tolerance: within a few milliseconds that
 /// usually makes the result exact to rounding, so that it does not depend on the seed, or on whether a row
@@ -392,5 +401,13 @@ mod tests {
             to_come(&[(0.0, 1.0), (2.0, 0.1), (8.0, 0.2)]),
             Some(f64::INFINITY)
         );
+    }
+
+    #[test]
+    fn theory_needs_the_more_epochs_the_longer_the_rows() {
+        let distance = 1e3;
+        let epochs = |q| epochs_in_theory(&history(&[(2.0, distance * TOL)])[0], TOL, q);
+        assert!((epochs(0.0) - distance.ln()).abs() < 1e-9);
+        assert!((epochs(3.0) - 4.0 * (4.0 * distance).ln()).abs() < 1e-9);
     }
 }

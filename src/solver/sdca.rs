@@ -587,9 +587,17 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
         let [.., last] = history else {
             return false;
         };
-        let Some(to_come) = course::epochs_to_come(history, self.tol) else {
+        let Some(mut to_come) = course::epochs_to_come(history, self.tol) else {
             return false;
         };
+        // While `P` has risen above where it began, the rate of the gap says little. (bloodcells, squared hinge,
+        // C = 0.01, to 1e-4: Newton's method from epoch 2 on takes 205 ms, SDCA alone 85 ms.)
+        let smoothness = self.problem.loss().smoothness();
+        if smoothness > 0.0 && last.certificate.primal > history[0].certificate.primal {
+            let in_theory =
+                course::epochs_in_theory(last, self.tol, self.state.mean_q / smoothness);
+            to_come = to_come.min(in_theory);
+        }
         let epoch = course::epoch_work(self.problem);
         // Not the dual point of the evaluation: making it feasible moves values off the ends of their
         // range, where they would count as free.
