@@ -10,6 +10,7 @@ mod dual_gradient;
 mod finish;
 mod frame;
 mod hessian;
+mod momentum;
 mod newton;
 mod outer;
 mod output;

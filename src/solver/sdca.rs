@@ -44,6 +44,7 @@ use crate::solver::course::{self, Pace, Process};
 use crate::solver::finish::Finish;
 use crate::solver::frame::{Frame, Sum};
 use crate::solver::hessian;
+use crate::solver::momentum::{Iterate, Momentum};
 use crate::solver::newton::Newton;
 use crate::solver::outer::Outer;
 use crate::solver::output::{Keeper, NoTrace, Output, Sums, Trace, check_average_from};
@@ -251,6 +252,8 @@ impl Sdca {
             may_finish,
             // Not where more than the tolerance is asked for: it is slow to the last digits.
             may_begin_outer: accelerate && budget.tol > 0.0 && pace.least == 0,
+            momentum: None,
+            visited: 0,
             least_dual: None,
             likely_epochs: if start.is_some() || head.is_some() {
                 0.0
@@ -272,15 +275,15 @@ impl Sdca {
 
 /// All that a step needs to know of its row: two rows in a cache line.
 #[derive(Debug, Clone, Copy)]
-struct Row {
+pub(crate) struct Row {
     /// Its dual value.
-    a: f64,
+    pub(crate) a: f64,
     /// `rate (|x - mu|^2 + s)`.
-    q: f64,
+    pub(crate) q: f64,
     /// Its target.
-    y: f64,
+    pub(crate) y: f64,
     /// `x.mu`.
-    m: f64,
+    pub(crate) m: f64,
 }
 
 /// Epochs after which the sum of the rows is computed from scratch for the first time. Unless the columns are far from
@@ -390,6 +393,16 @@ impl State {
         self.outer = Some(outer);
     }
 
+    /// This point for [`Momentum`].
+    fn iterate(&mut self) -> Iterate<'_> {
+        Iterate {
+            rows: &mut self.rows,
+            sum: &mut self.sum,
+            frame: &self.frame,
+            centre: self.centre,
+        }
+    }
+
     /// What is due after each pass.
     fn end_pass(&mut self) {
         self.centre += self.frame.s * self.sum.pull;
@@ -494,6 +507,10 @@ struct Run<'p, 'a, R, L> {
     may_finish: bool,
     /// Whether the outer loop may begin.
     may_begin_outer: bool,
+    /// Momentum, once there is any.
+    momentum: Option<Momentum>,
+    /// Visits of the present pass so far.
+    visited: usize,
     /// Once there has been an acceleration, after which points may also get worse: `D` where that began.
     /// Less will not do.
     least_dual: Option<f64>,
@@ -513,8 +530,13 @@ struct Run<'p, 'a, R, L> {
     block: u64,
 }
 
-/// Epochs to come from which on the outer loop is worth its evaluations.
+/// Epochs to come from which on the outer loop is worth its evaluations, and momentum its steps: they do little before
+/// the rows at an end of their range are settled.
 const MANY_EPOCHS: f64 = 10.0;
+
+/// No step of momentum is taken in the last part of an epoch before an evaluation: it raises `D`, but what is left of `P`
+/// is in single rows, which the next pass mends.
+const SETTLING: u64 = 2;
 
 /// What lies behind a run as a part of the work of Newton's method, from which on that may take over although
 /// the rate of the gap is no sure guide.
@@ -574,6 +596,15 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
     fn should_begin_outer(&self, history: &[Record]) -> bool {
         course::epochs_to_come(history, self.tol).is_some_and(|to_come| to_come > MANY_EPOCHS)
             && Outer::pays(self.state.mean_q, self.problem.loss().smoothness())
+    }
+
+    /// Whether momentum promises to save epochs, where the outer loop might have begun, and has not. (In that loop it
+    /// saved epochs, but no time.)
+    fn should_gain_momentum(&self, history: &[Record]) -> bool {
+        let is_far = |to_come| to_come > MANY_EPOCHS;
+        self.may_begin_outer
+            && history.len() > 1
+            && course::epochs_to_come(history, self.tol).is_some_and(is_far)
     }
 
     /// Whether Newton's method promises to be cheaper than finding out how fast the gap falls.
@@ -691,14 +722,18 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             }
             let target = self.tol * point.certificate.primal.min(at_zero);
             self.passes.rest();
+            self.momentum = None;
             let newton = Newton::new(self.problem, rows, mean_q, start, target, watch)?;
             self.finish = Some(Finish::new(newton, point, self.state.outer.is_none()));
             self.spare = Point::default();
         } else if self.may_begin_outer && self.should_begin_outer(history) {
             self.may_begin_outer = false;
+            self.momentum = None;
             self.spare.hold(point);
             self.least_dual = Some(point.certificate.dual);
             self.state.begin_outer(self.problem.loss().smoothness());
+        } else if self.momentum.is_none() && self.should_gain_momentum(history) {
+            self.momentum = Some(Momentum::new(&self.state.iterate()));
         }
         Ok(ControlFlow::Continue(()))
     }
@@ -718,9 +753,12 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             state,
             passes,
             keeper,
+            momentum,
+            visited,
             ..
         } = self;
         let epoch = passes.len() as u64;
+        let visit_work = course::epoch_work(problem) / problem.rows().n_rows() as f64;
         let horizon = until;
         let until = (step + self.block).min(until);
         let (mut step, seen) = (step, &mut self.seen);
@@ -732,6 +770,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             let (visits, moved) = passes.next(until.min(keeper.next_event()) - step);
             let from = step + 1;
             step += visits.len() as u64;
+            *visited += visits.len();
             match (keeper.tally(), moved, sgd) {
                 (Some(sums), _, false) => state.ascend(problem, visits, from, sums),
                 (None, Some(moved), false) => state.ascend(problem, visits, from, moved),
@@ -741,6 +780,11 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             }
             if passes.is_over() {
                 state.end_pass();
+                let work = std::mem::take(visited) as f64 * visit_work;
+                let settles = horizon - step >= epoch / SETTLING;
+                if let Some(momentum) = momentum.as_mut().filter(|_| settles) {
+                    momentum.end_pass(problem, work, state.iterate());
+                }
                 if step >= self.refresh_at {
                     state.refresh(problem, watch)?;
                     // Ever more rarely, so that it costs next to nothing.

@@ -1,0 +1,675 @@
+//! Momentum: steps along what SDCA's passes have changed.
+//!
+//! Late in a run, which dual values are at an end of their range is settled, and those of the other rows
+//! solve a system of equations. Passes do that as the method of Gauss and Seidel does, in random order:
+//! slowly, where rows are much alike. As the preconditioner of conjugate gradients they take about the
+//! root of the number of passes.
+//!
+//! With `x` the dual values after the last such step, `p` that step, and `z` what passes have changed since,
+//!
+//! ```text
+//! a = x + z    becomes    a + theta_1 z + theta_2 p
+//! ```
+//!
+//! for the two numbers that maximise `D`, so that `a` ends at the best point in the plane through `x` with the
+//! directions `z` and `p`. What leaves its range is put back to the end of it. Where that keeps `D` from rising,
+//! the step is taken back: `D` never falls.
+//!
+//! (Conjugate gradients remember the last step only, too. Their other directions are conjugate by
+//! themselves if the preconditioner is always the same; here it is not, nor are the rows.)
+
+use crate::kernel::{Level, lanes};
+use crate::loss::Loss;
+use crate::problem::Problem;
+use crate::rows::Rows;
+use crate::solver::frame::{Frame, Sum};
+use crate::solver::sdca::Row;
+
+/// Work of a step for each column and each row, in about nanoseconds.
+const COLUMN_WORK: f64 = 4.0;
+const ROW_WORK: f64 = 8.0;
+
+/// The work of the passes between two steps is at least so many times that of a step. On `debian_long` and news20
+/// (hinge, C = 1, to 1e-6), 2 to 4 take the same time, more or less.
+const SPACING: f64 = 2.0;
+
+/// A step that is not taken makes the distance to the next longer, up to so many times; one that is taken makes it as
+/// it was.
+const LONGER: f64 = 1.5;
+const LONGEST: f64 = 2.0;
+
+/// A step may put this part of the rows that it moves back to an end of their range. One that would put more is made
+/// shorter by a half, and again: what it would lead to has little to do with what it was made for.
+const MOST_CLIPPED: f64 = 0.005;
+const HALVES: usize = 5;
+
+/// A step is no longer than so many times `z` and `p`: where it would be, these are little but rounding, or most rows would
+/// be put back to an end of their range.
+const FARTHEST: f64 = 100.0;
+
+/// Two directions are taken for one if the sine of the angle between them is less than the root of that.
+const PARALLEL: f64 = 1e-10;
+
+/// One of them is what rounding has left if its curvature is no more than so many times that of the other.
+const NOTHING: f64 = 1e-20;
+
+/// What passes and steps have changed.
+pub(crate) struct Momentum {
+    /// `x` and `p`.
+    base: Vec<f64>,
+    step: Vec<f64>,
+    /// `w(x)` and `w(p)`, see [`Sum`].
+    model: Combination,
+    change: Combination,
+    /// By how much `sum_i c_i phi*(-a_i)` has changed from `x - p` to `x`.
+    conjugates: f64,
+    /// What passes have cost since the last step, and how much longer than usual the next one waits.
+    work: f64,
+    wait: f64,
+}
+
+/// A sum of rows with a column for the intercept.
+struct Combination {
+    v: Vec<f64>,
+    /// 0 without an intercept.
+    pull: f64,
+}
+
+/// The dual point of a run, and what is kept in step with it.
+pub(crate) struct Iterate<'s> {
+    pub(crate) rows: &'s mut [Row],
+    pub(crate) sum: &'s mut Sum,
+    pub(crate) frame: &'s Frame,
+    /// Where the intercept is drawn to.
+    pub(crate) centre: f64,
+}
+
+impl Iterate<'_> {
+    /// [`Combination::pull`] of `w(a)`.
+    fn pull(&self) -> f64 {
+        if self.frame.s > 0.0 {
+            self.sum.pull
+        } else {
+            0.0
+        }
+    }
+
+    /// What is subtracted from each column for each `pull`. Without an intercept, which makes that 0, any numbers will
+    /// do that are read anyway.
+    fn mean(&self) -> &[f64] {
+        if self.frame.s > 0.0 {
+            &self.frame.mu
+        } else {
+            &self.sum.v
+        }
+    }
+
+    /// What `D` loses by the model and the intercept, over `lambda`: `|w(a)|^2 / 2` with the intercept's column, and
+    /// `centre` times its part in `w(a)`.
+    fn loss(&self) -> f64 {
+        let pull = self.pull();
+        let columns = [&self.sum.v, self.mean()];
+        let [of_columns] = lanes::sum(Level::best(), columns, |[v, m]| {
+            let w = v - pull * m;
+            [w * w]
+        });
+        0.5 * (of_columns + self.frame.s * pull * pull) + self.centre * pull
+    }
+}
+
+impl Momentum {
+    /// Begins at a point, at rest.
+    pub(crate) fn new(at: &Iterate<'_>) -> Self {
+        Self {
+            base: at.rows.iter().map(|row| row.a).collect(),
+            step: vec![0.0; at.rows.len()],
+            model: Combination {
+                v: at.sum.v.clone(),
+                pull: at.pull(),
+            },
+            change: Combination {
+                v: vec![0.0; at.sum.v.len()],
+                pull: 0.0,
+            },
+            conjugates: 0.0,
+            work: 0.0,
+            wait: 1.0,
+        }
+    }
+
+    /// What is due after a pass that has cost so much: perhaps a step.
+    pub(crate) fn end_pass<R: Rows, L: Loss>(
+        &mut self,
+        problem: &Problem<'_, R, L>,
+        work: f64,
+        mut at: Iterate<'_>,
+    ) {
+        self.work += work;
+        let columns = COLUMN_WORK * self.model.v.len() as f64;
+        let of_step = columns + ROW_WORK * self.base.len() as f64;
+        if self.work < self.wait * SPACING * of_step {
+            return;
+        }
+        self.work = 0.0;
+        self.wait = if self.try_step(problem, &mut at) {
+            1.0
+        } else {
+            (LONGER * self.wait).min(LONGEST)
+        };
+        self.rebase(problem, &at);
+    }
+
+    /// Takes the best step along `z` and `p`, unless that leads nowhere.
+    fn try_step<R: Rows, L: Loss>(
+        &mut self,
+        problem: &Problem<'_, R, L>,
+        at: &mut Iterate<'_>,
+    ) -> bool {
+        let Some(mut theta) = self.plane(problem, at).highest() else {
+            return false;
+        };
+        let is_close = (0..=HALVES).any(|_| {
+            let is_close = self.stays_in_range(problem, at.rows, theta);
+            if !is_close {
+                theta = (0.5 * theta.0, 0.5 * theta.1);
+            }
+            is_close
+        });
+        if !is_close {
+            return false;
+        }
+        let (before, pull) = (at.loss(), at.sum.pull);
+        let conjugates = self.go(problem, at, theta);
+        let gain = problem.lambda() * (before - at.loss()) - conjugates / problem.total_weight();
+        // Not if it is NaN, either.
+        let rises = gain > 0.0;
+        if !rises {
+            for (v, change) in at.sum.v.iter_mut().zip(&self.change.v) {
+                *v -= change;
+            }
+            at.sum.pull = pull;
+            at.sum.settle(at.frame);
+            for (row, &before) in at.rows.iter_mut().zip(&self.step) {
+                row.a = before;
+            }
+        }
+        rises
+    }
+
+    /// `D` in the plane of the directions `z` and `p`.
+    fn plane<R: Rows, L: Loss>(&self, problem: &Problem<'_, R, L>, at: &Iterate<'_>) -> Plane {
+        let loss = problem.loss();
+        // By how much the conjugates have changed along z, and the curvatures of their sum.
+        let (mut along_z, mut zz, mut zp, mut pp) = (0.0, 0.0, 0.0, 0.0);
+        let before = self.base.iter().zip(&self.step);
+        for (i, (row, (&x, &p))) in at.rows.iter().zip(before).enumerate() {
+            let z = row.a - x;
+            if z == 0.0 && p == 0.0 {
+                continue;
+            }
+            let c = problem.weight(i);
+            along_z += c * (loss.conjugate(row.a, row.y) - loss.conjugate(x, row.y));
+            // A value at an end of its range has none: it is put back to it in any case.
+            let of_loss = loss.curvature(row.a, row.y);
+            if of_loss > 0.0 {
+                let curvature = c / of_loss;
+                zz += curvature * z * z;
+                zp += curvature * z * p;
+                pp += curvature * p * p;
+            }
+        }
+        let pull = at.pull();
+        let (z_pull, p_pull) = (pull - self.model.pull, self.change.pull);
+        let columns = [&at.sum.v, &self.model.v, &self.change.v, at.mean()];
+        let [of_z, of_p, of_zz, of_zp, of_pp] =
+            lanes::sum(Level::best(), columns, |[v, x, p, m]| {
+                let (w, z, p) = (v - pull * m, v - x - z_pull * m, p - p_pull * m);
+                [w * z, w * p, z * z, z * p, p * p]
+            });
+        // The parabola through the last two points has this slope at the end of z; and p, which ended where z
+        // began, adds what the slope has changed along z.
+        let (along_z, along_p) = (along_z + 0.5 * zz, self.conjugates + 0.5 * pp + zp);
+        let (s, force) = (at.frame.s, at.centre + at.frame.s * pull);
+        let share = problem.lambda() * problem.total_weight();
+        Plane {
+            slopes: (
+                -along_z - share * (of_z + force * z_pull),
+                -along_p - share * (of_p + force * p_pull),
+            ),
+            curvatures: (
+                zz + share * (of_zz + s * z_pull * z_pull),
+                zp + share * (of_zp + s * z_pull * p_pull),
+                pp + share * (of_pp + s * p_pull * p_pull),
+            ),
+        }
+    }
+
+    /// Whether a step moves all rows but a few within their range.
+    fn stays_in_range<R: Rows, L: Loss>(
+        &self,
+        problem: &Problem<'_, R, L>,
+        rows: &[Row],
+        theta: (f64, f64),
+    ) -> bool {
+        let (mut moved, mut leave) = (0_usize, 0_usize);
+        for ((row, x), p) in rows.iter().zip(&self.base).zip(&self.step) {
+            let by = theta.0 * (row.a - x) + theta.1 * p;
+            if by != 0.0 {
+                let (low, high) = problem.loss().dual_range(row.y);
+                moved += 1;
+                leave += usize::from(!(low..=high).contains(&(row.a + by)));
+            }
+        }
+        moved > 0 && leave as f64 <= MOST_CLIPPED * moved as f64
+    }
+
+    /// Takes a step. Then `step` holds the dual values before it, and `change` what it has added to the sum. Returns
+    /// by how much it changes the sum of the conjugates.
+    fn go<R: Rows, L: Loss>(
+        &mut self,
+        problem: &Problem<'_, R, L>,
+        at: &mut Iterate<'_>,
+        theta: (f64, f64),
+    ) -> f64 {
+        let columns = at.sum.v.iter_mut().zip(&mut self.change.v);
+        for ((v, p), x) in columns.zip(&self.model.v) {
+            *p = theta.0 * (*v - x) + theta.1 * *p;
+            *v += *p;
+        }
+        let loss = problem.loss();
+        let (mut conjugates, mut pull) = (0.0, 0.0);
+        let before = self.base.iter().zip(&mut self.step);
+        for (i, (row, (x, p))) in at.rows.iter_mut().zip(before).enumerate() {
+            let now = row.a;
+            let by = theta.0 * (now - x) + theta.1 * *p;
+            *p = now;
+            if by == 0.0 {
+                continue;
+            }
+            let (low, high) = loss.dual_range(row.y);
+            let to = now + by;
+            row.a = to.max(low).min(high);
+            let change = loss.conjugate(row.a, row.y) - loss.conjugate(now, row.y);
+            conjugates += problem.weight(i) * change;
+            let rate = problem.rate(i);
+            pull += rate * (row.a - now);
+            if row.a != to {
+                let share = rate * (row.a - to);
+                problem.rows().axpy(i, share, &mut self.change.v);
+                problem.rows().axpy(i, share, &mut at.sum.v);
+            }
+        }
+        at.sum.pull += pull;
+        at.sum.settle(at.frame);
+        conjugates
+    }
+
+    /// Makes the present point `x`, and what has led to it from the last one `p`.
+    fn rebase<R: Rows, L: Loss>(&mut self, problem: &Problem<'_, R, L>, at: &Iterate<'_>) {
+        let loss = problem.loss();
+        self.conjugates = 0.0;
+        let before = self.base.iter_mut().zip(&mut self.step);
+        for (i, (row, (x, p))) in at.rows.iter().zip(before).enumerate() {
+            *p = row.a - *x;
+            if *p != 0.0 {
+                let change = loss.conjugate(row.a, row.y) - loss.conjugate(*x, row.y);
+                self.conjugates += problem.weight(i) * change;
+                *x = row.a;
+            }
+        }
+        let before = self.model.v.iter_mut().zip(&mut self.change.v);
+        for (v, (x, p)) in at.sum.v.iter().zip(before) {
+            *p = v - *x;
+            *x = *v;
+        }
+        self.change.pull = at.pull() - self.model.pull;
+        self.model.pull = at.pull();
+    }
+}
+
+/// `W D` near a point as a function of two numbers, a parabola.
+struct Plane {
+    slopes: (f64, f64),
+    /// Those of `-W D`.
+    curvatures: (f64, f64, f64),
+}
+
+impl Plane {
+    /// Where it is highest: in the plane, or along `z` or `p` alone where the other one is all but nothing, or nothing
+    /// new. Nowhere else if that is too far away.
+    fn highest(&self) -> Option<(f64, f64)> {
+        let (of_z, of_p) = self.slopes;
+        let (zz, zp, pp) = self.curvatures;
+        let det = zz * pp - zp * zp;
+        let in_plane = ((of_z * pp - of_p * zp) / det, (of_p * zz - of_z * zp) / det);
+        // Not if it is NaN, either.
+        let is_near = |theta: &(f64, f64)| theta.0.abs() <= FARTHEST && theta.1.abs() <= FARTHEST;
+        if zz <= NOTHING * pp {
+            Some((0.0, of_p / pp)).filter(is_near)
+        } else if pp > NOTHING * zz && det > PARALLEL * zz * pp && is_near(&in_plane) {
+            Some(in_plane)
+        } else {
+            Some((of_z / zz, 0.0)).filter(is_near)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::ArrayView2;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::loss::{Absolute, Hinge, Log, Squared, SquaredHinge};
+    use crate::order::Generator;
+    use crate::problem::Regularisation;
+    use crate::rows::Dense;
+    use crate::run::{Unwatched, Watch};
+
+    #[derive(Debug, Clone)]
+    struct Case {
+        n: usize,
+        x: Vec<f64>,
+        y: Vec<f64>,
+        weights: Vec<f64>,
+        c: f64,
+        with_intercept: bool,
+        /// Where the intercept is drawn to.
+        centre: f64,
+        /// The rows that the passes visit.
+        passes: Vec<Vec<usize>>,
+    }
+
+    fn cases() -> impl Strategy<Value = Case> {
+        (2usize..12, 1usize..12, any::<bool>()).prop_flat_map(|(n, d, with_intercept)| {
+            let numbers = |n, range: std::ops::Range<f64>| prop::collection::vec(range, n);
+            let signs = prop::collection::vec(prop::sample::select(vec![-1.0, 1.0]), n);
+            let pass = prop::collection::vec(0..n, 1..2 * n);
+            (
+                numbers(n * d, -1.0..2.0),
+                signs,
+                numbers(n, 0.0..3.0),
+                0.01..10.0,
+                -1.0..1.0,
+                prop::collection::vec(pass, 8),
+            )
+                .prop_map(move |(x, mut y, mut weights, c, centre, passes)| {
+                    // Both classes, and some weight.
+                    (y[0], y[1]) = (-1.0, 1.0);
+                    (weights[0], weights[1]) = (1.0, 1.0);
+                    let centre = if with_intercept { centre } else { 0.0 };
+                    Case {
+                        n,
+                        x,
+                        y,
+                        weights,
+                        c,
+                        with_intercept,
+                        centre,
+                        passes,
+                    }
+                })
+        })
+    }
+
+    type OfDense<'a, L> = Problem<'a, Dense<'a, f64>, L>;
+
+    /// The state of a run, as far as momentum has to do with it.
+    struct Run<'p, 'a, L> {
+        problem: &'p OfDense<'a, L>,
+        rows: Vec<Row>,
+        sum: Sum,
+        frame: Frame,
+        centre: f64,
+    }
+
+    impl<'p, 'a, L: Loss> Run<'p, 'a, L> {
+        fn new(problem: &'p OfDense<'a, L>, centre: f64) -> Self {
+            let mut unwatched = Unwatched;
+            let mut rows = Vec::new();
+            let mut visit = |i: usize, m: f64, spread: f64| {
+                let (q, y) = (problem.rate(i) * spread, problem.target(i));
+                rows.push(Row { a: 0.0, q, y, m });
+            };
+            let mut watch = Watch::new(None, &mut unwatched);
+            let frame = Frame::new(problem, &mut watch, &mut visit).expect("finite");
+            for (i, row) in rows.iter_mut().enumerate() {
+                row.q += problem.rate(i) * frame.s;
+            }
+            let sum = Sum::new(problem.rows().n_cols());
+            Self {
+                problem,
+                rows,
+                sum,
+                frame,
+                centre,
+            }
+        }
+
+        fn iterate(&mut self) -> Iterate<'_> {
+            Iterate {
+                rows: &mut self.rows,
+                sum: &mut self.sum,
+                frame: &self.frame,
+                centre: self.centre,
+            }
+        }
+
+        fn pass(&mut self, visits: impl IntoIterator<Item = usize>) {
+            for i in visits {
+                let Row { a, q, y, m } = self.rows[i];
+                if q > 0.0 {
+                    let z = self.centre + self.sum.dot(self.problem.rows(), i, m) - q * a;
+                    let next = self.problem.loss().step(z, q, a, y);
+                    let share = self.problem.rate(i) * (next - a);
+                    self.rows[i].a = next;
+                    self.sum.axpy(&self.frame, self.problem.rows(), i, m, share);
+                }
+            }
+        }
+
+        fn dual(&self) -> Vec<f64> {
+            self.rows.iter().map(|row| row.a).collect()
+        }
+
+        /// The sum of the rows by its definition: its columns, and that of the intercept.
+        fn sum_of(&self, dual: &[f64]) -> (Vec<f64>, f64) {
+            let mut sum = vec![0.0; self.frame.mu.len()];
+            let mut pull = 0.0;
+            for (i, a) in dual.iter().enumerate() {
+                let share = self.problem.rate(i) * a;
+                self.problem.rows().axpy(i, share, &mut sum);
+                pull += share;
+            }
+            (sum, pull)
+        }
+
+        /// `D` by its definition, with the intercept drawn to the centre.
+        fn value(&self, dual: &[f64]) -> f64 {
+            let problem = self.problem;
+            let conjugate = |(i, &a): (usize, &f64)| {
+                problem.weight(i) * problem.loss().conjugate(a, problem.target(i))
+            };
+            let conjugates: f64 = dual.iter().enumerate().map(conjugate).sum();
+            let (sum, pull) = self.sum_of(dual);
+            let model = sum.iter().zip(&self.frame.mu).map(|(v, m)| v - pull * m);
+            let squares = model.map(|w| w * w).sum::<f64>() + self.frame.s * pull * pull;
+            let lost = problem.lambda() * (0.5 * squares + self.centre * pull);
+            -conjugates / problem.total_weight() - lost
+        }
+
+        fn check_sum(&self) {
+            let (sum, pull) = self.sum_of(&self.dual());
+            let size = 1.0 + sum.iter().map(|v| v.abs()).sum::<f64>() + pull.abs();
+            let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * size;
+            assert!(self.sum.v.iter().zip(&sum).all(|(&a, &b)| close(a, b)));
+            assert!(close(self.sum.pull, pull));
+            // What the sum keeps beside it: `dot` needs all of it.
+            let mut again = self.sum.clone();
+            again.settle(&self.frame);
+            let dot = |sum: &Sum| sum.dot(self.problem.rows(), 0, self.rows[0].m);
+            assert!(close(dot(&self.sum), dot(&again)));
+        }
+    }
+
+    impl Case {
+        fn with<L: Loss>(&self, loss: L, check: impl Fn(Run<'_, '_, L>)) {
+            let shape = (self.n, self.x.len() / self.n);
+            let view = ArrayView2::from_shape(shape, &self.x).expect("n rows");
+            let rows = Dense::new(view).expect("C order");
+            let c = Regularisation::C(self.c);
+            let weights = Some(self.weights.as_slice());
+            let problem = Problem::new(&rows, &self.y, weights, loss, c, self.with_intercept);
+            check(Run::new(&problem.expect("valid"), self.centre));
+        }
+
+        /// `D` does not fall, dual values stay in their range, and the sum goes with them.
+        fn check_steps<L: Loss>(&self, loss: L) {
+            self.with(loss, |mut run| {
+                let mut momentum = Momentum::new(&run.iterate());
+                for pass in &self.passes {
+                    run.pass(pass.iter().copied());
+                    let before = run.value(&run.dual());
+                    momentum.end_pass(run.problem, f64::INFINITY, run.iterate());
+                    let after = run.value(&run.dual());
+                    let rounding = 1e-12 * (1.0 + before.abs());
+                    assert!(after >= before - rounding, "{after} after {before}");
+                    for row in &run.rows {
+                        let (low, high) = loss.dual_range(row.y);
+                        assert!((low..=high).contains(&row.a));
+                    }
+                    run.check_sum();
+                }
+            });
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn steps_raise_d_and_keep_the_sum(case in cases()) {
+            case.check_steps(Hinge);
+            case.check_steps(SquaredHinge);
+            case.check_steps(Absolute);
+            case.check_steps(Log);
+            case.check_steps(Squared);
+        }
+
+        #[test]
+        fn the_plane_is_that_of_d(
+            case in cases(),
+            others in prop::collection::vec((-2.0..3.0, -2.0..3.0), 5),
+        ) {
+            // Its dual is a parabola, with no ends.
+            case.with(Squared, |mut run| {
+                let mut momentum = Momentum::new(&run.iterate());
+                let (mut x, mut p) = (run.dual(), vec![0.0; case.n]);
+                for pass in &case.passes {
+                    run.pass(pass.iter().copied());
+                    let a = run.dual();
+                    let here = run.value(&a);
+                    let plane = momentum.plane(run.problem, &run.iterate());
+                    let (zz, zp, pp) = plane.curvatures;
+                    for &(of_z, of_p) in &others {
+                        let directions = a.iter().zip(&x).zip(&p);
+                        let other: Vec<f64> = directions
+                            .map(|((a, x), p)| a + of_z * (a - x) + of_p * p)
+                            .collect();
+                        let linear = of_z * plane.slopes.0 + of_p * plane.slopes.1;
+                        let square = of_z * of_z * zz + 2.0 * of_z * of_p * zp + of_p * of_p * pp;
+                        let expected: f64 = (linear - 0.5 * square) / run.problem.total_weight();
+                        let found = run.value(&other) - here;
+                        let size = 1.0 + here.abs() + found.abs();
+                        assert!((found - expected).abs() <= 1e-10 * size, "{found}, not {expected}");
+                    }
+                    momentum.end_pass(run.problem, f64::INFINITY, run.iterate());
+                    p = run.dual().iter().zip(&x).map(|(a, x)| a - x).collect();
+                    x = run.dual();
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn the_highest_point_is_looked_for_where_there_is_something_to_be_found() {
+        let highest = |slopes, curvatures| Plane { slopes, curvatures }.highest();
+        assert_eq!(highest((1.0, 4.0), (1.0, 0.0, 2.0)), Some((1.0, 2.0)));
+        // One direction is nothing, or they are the same.
+        assert_eq!(highest((1.0, 0.0), (2.0, 0.0, 0.0)), Some((0.5, 0.0)));
+        assert_eq!(highest((0.0, 1.0), (0.0, 0.0, 2.0)), Some((0.0, 0.5)));
+        assert_eq!(highest((1.0, 1.0), (2.0, 2.0, 2.0)), Some((0.5, 0.0)));
+        // Both are nothing, or it is far away.
+        assert_eq!(highest((0.0, 0.0), (0.0, 0.0, 0.0)), None);
+        assert_eq!(highest((1.0, 0.0), (1e-3, 0.0, 1.0)), None);
+    }
+
+    #[test]
+    fn steps_that_are_due_come_after_enough_work() {
+        let case = Case {
+            n: 2,
+            x: vec![1.0, 2.0],
+            y: vec![1.0, -1.0],
+            weights: vec![1.0; 2],
+            c: 1.0,
+            with_intercept: false,
+            centre: 0.0,
+            passes: Vec::new(),
+        };
+        case.with(Squared, |mut run| {
+            let mut momentum = Momentum::new(&run.iterate());
+            let of_step = COLUMN_WORK + 2.0 * ROW_WORK;
+            run.pass(0..2);
+            let after_pass = run.dual();
+            momentum.end_pass(run.problem, 0.9 * SPACING * of_step, run.iterate());
+            assert_eq!(run.dual(), after_pass);
+            momentum.end_pass(run.problem, 0.2 * SPACING * of_step, run.iterate());
+            assert_ne!(run.dual(), after_pass);
+        });
+    }
+
+    /// A system of equations with rows much alike: passes alone take several times as many.
+    #[test]
+    fn passes_with_momentum_converge_faster() {
+        let (n, d) = (60, 80);
+        let mut generator = Generator::new(3);
+        let mut number = || generator.below(1 << 20) as f64 / f64::from(1 << 19) - 1.0;
+        let common: Vec<f64> = (0..d).map(|_| number()).collect();
+        let x: Vec<f64> = (0..n * d).map(|k| common[k % d] + 0.2 * number()).collect();
+        let y: Vec<f64> = (0..n)
+            .map(|i| if i % 2 == 0 { 1.0 } else { -1.0 })
+            .collect();
+        for with_intercept in [false, true] {
+            let case = Case {
+                n,
+                x: x.clone(),
+                y: y.clone(),
+                weights: vec![1.0; n],
+                c: 100.0,
+                with_intercept,
+                centre: 0.1 * f64::from(u8::from(with_intercept)),
+                passes: Vec::new(),
+            };
+            let passes = |has_momentum: bool, until: f64| {
+                let count = std::cell::Cell::new((0, 0.0));
+                case.with(Squared, |mut run| {
+                    let mut momentum = has_momentum.then(|| Momentum::new(&run.iterate()));
+                    for pass in 1..=20_000 {
+                        run.pass(0..n);
+                        if let Some(momentum) = &mut momentum {
+                            momentum.end_pass(run.problem, f64::INFINITY, run.iterate());
+                        }
+                        let value = run.value(&run.dual());
+                        count.set((pass, value));
+                        if value >= until {
+                            break;
+                        }
+                    }
+                });
+                count.get()
+            };
+            let (_, best) = passes(false, f64::INFINITY);
+            let until = best - 1e-9 * best.abs();
+            let (with, without) = (passes(true, until).0, passes(false, until).0);
+            assert!(2 * with < without, "{with} passes instead of {without}");
+        }
+    }
+}
