@@ -20,9 +20,9 @@
 //! The rows are centred implicitly, see [`super::frame`]: `q_i = rate_i (|x_i - mu|^2 + s)`.
 //!
 //! **Acceleration.** With [`Sdca::accelerate`], rows whose dual values are at rest are visited less
-//! often, see [`super::passes`]; where steps are short, the passes solve a sequence of easier problems,
-//! see [`super::outer`]; and a second-order method finishes what would take long, see
-//! [`super::finish`]. `Run::reconsider` chooses.
+//! often, see [`super::passes`]; what passes change gives them momentum, see [`super::momentum`]; where
+//! steps are short, they solve a sequence of easier problems, see [`super::outer`]; and a second-order
+//! method finishes what would take long, see [`super::finish`]. `Run::reconsider` chooses.
 //!
 //! **Several classes** on sparse rows may do their first epochs together, see [`super::together`].
 //!
@@ -91,8 +91,9 @@ pub struct Sdca {
     pub average_from: f64,
     /// How the first epoch is done.
     pub first_epoch: FirstEpoch,
-    /// Whether rows at rest are visited less often, an outer loop makes short steps longer, and Newton's
-    /// method takes over where it promises to be cheaper: see `passes.rs`, `outer.rs` and `finish.rs`.
+    /// Whether rows at rest are visited less often, passes have momentum, an outer loop makes short steps longer, and
+    /// Newton's method takes over where it promises to be cheaper: see `passes.rs`, `momentum.rs`, `outer.rs` and
+    /// `finish.rs`.
     /// It takes an order that visits each row once, and the last iterate for output. Without it, the
     /// published algorithm is followed exactly.
     pub accelerate: bool,
@@ -602,9 +603,7 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
     /// saved epochs, but no time.)
     fn should_gain_momentum(&self, history: &[Record]) -> bool {
         let is_far = |to_come| to_come > MANY_EPOCHS;
-        self.may_begin_outer
-            && history.len() > 1
-            && course::epochs_to_come(history, self.tol).is_some_and(is_far)
+        self.may_begin_outer && course::epochs_to_come(history, self.tol).is_some_and(is_far)
     }
 
     /// Whether Newton's method promises to be cheaper than finding out how fast the gap falls.
