@@ -255,6 +255,7 @@ impl Sdca {
             may_begin_outer: accelerate && budget.tol > 0.0 && pace.least == 0,
             momentum: None,
             visited: 0,
+            settling: budget.record_every.map_or(epoch / SETTLING, |_| 0),
             least_dual: None,
             likely_epochs: if start.is_some() || head.is_some() {
                 0.0
@@ -512,6 +513,8 @@ struct Run<'p, 'a, R, L> {
     momentum: Option<Momentum>,
     /// Visits of the present pass so far.
     visited: usize,
+    /// See [`SETTLING`].
+    settling: u64,
     /// Once there has been an acceleration, after which points may also get worse: `D` where that began.
     /// Less will not do.
     least_dual: Option<f64>,
@@ -535,8 +538,8 @@ struct Run<'p, 'a, R, L> {
 /// the rows at an end of their range are settled.
 const MANY_EPOCHS: f64 = 10.0;
 
-/// No step of momentum is taken in the last part of an epoch before an evaluation: it raises `D`, but what is left of `P`
-/// is in single rows, which the next pass mends.
+/// Momentum takes no step in the last part of an epoch before an evaluation, but where these are asked for by the user:
+/// it raises `D`, but may raise `P` as well until passes have mended single rows.
 const SETTLING: u64 = 2;
 
 /// What lies behind a run as a part of the work of Newton's method, from which on that may take over although
@@ -593,17 +596,21 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
             && (now.dual - before.dual).abs() <= room
     }
 
+    /// Whether many epochs are to come.
+    fn is_far_from_the_end(&self, history: &[Record]) -> bool {
+        course::epochs_to_come(history, self.tol).is_some_and(|to_come| to_come > MANY_EPOCHS)
+    }
+
     /// Whether the outer loop promises to be cheaper than going on.
     fn should_begin_outer(&self, history: &[Record]) -> bool {
-        course::epochs_to_come(history, self.tol).is_some_and(|to_come| to_come > MANY_EPOCHS)
+        self.is_far_from_the_end(history)
             && Outer::pays(self.state.mean_q, self.problem.loss().smoothness())
     }
 
     /// Whether momentum promises to save epochs, where the outer loop might have begun, and has not. (In that loop it
     /// saved epochs, but no time.)
     fn should_gain_momentum(&self, history: &[Record]) -> bool {
-        let is_far = |to_come| to_come > MANY_EPOCHS;
-        self.may_begin_outer && course::epochs_to_come(history, self.tol).is_some_and(is_far)
+        self.may_begin_outer && self.is_far_from_the_end(history)
     }
 
     /// Whether Newton's method promises to be cheaper than finding out how fast the gap falls.
@@ -721,6 +728,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             }
             let target = self.tol * point.certificate.primal.min(at_zero);
             self.passes.rest();
+            self.visited = 0;
             self.momentum = None;
             let newton = Newton::new(self.problem, rows, mean_q, start, target, watch)?;
             self.finish = Some(Finish::new(newton, point, self.state.outer.is_none()));
@@ -732,6 +740,9 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             self.least_dual = Some(point.certificate.dual);
             self.state.begin_outer(self.problem.loss().smoothness());
         } else if self.momentum.is_none() && self.should_gain_momentum(history) {
+            if self.least_dual.is_none() {
+                self.spare = Point::default();
+            }
             self.momentum = Some(Momentum::new(&self.state.iterate()));
         }
         Ok(ControlFlow::Continue(()))
@@ -754,6 +765,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             keeper,
             momentum,
             visited,
+            settling,
             ..
         } = self;
         let epoch = passes.len() as u64;
@@ -780,9 +792,9 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             if passes.is_over() {
                 state.end_pass();
                 let work = std::mem::take(visited) as f64 * visit_work;
-                let settles = horizon - step >= epoch / SETTLING;
-                if let Some(momentum) = momentum.as_mut().filter(|_| settles) {
-                    momentum.end_pass(problem, work, state.iterate());
+                if let Some(momentum) = momentum {
+                    let may_step = horizon - step >= *settling;
+                    momentum.end_pass(problem, work, may_step, state.iterate());
                 }
                 if step >= self.refresh_at {
                     state.refresh(problem, watch)?;
