@@ -73,17 +73,17 @@ class Sdca(CertifiedLinearModel):
         most 0.1.
     accelerate : bool, default=True
         Whether rows whose dual values have come to rest are visited less often and, if
-        ``tol > 0`` and the gap falls too slowly, an outer loop of proximal point steps
-        is put around the passes, or Newton's method takes over. That makes many fits
-        several times shorter, and does not touch the certificate. Which of them was at
-        work when is in ``history_``. False follows the published algorithm exactly, as
-        do ``sampling="random"`` and any ``output`` but "last".
+        ``tol > 0`` and the gap falls too slowly, passes get momentum, an outer loop of
+        proximal point steps is put around them, or Newton's method takes over. That
+        makes many fits several times shorter, and does not touch the certificate.
+        ``history_`` tells when the latter two were at work. False follows the published
+        algorithm exactly, as do ``sampling="random"`` and any ``output`` but "last".
     record_every : float, default=None
         Evaluate the gap after every multiple of this many epochs, which may be a
         fraction such as 0.01, for studies of convergence. None lets the solver choose,
         so that evaluations take about a tenth of a long run. It does not change the
-        steps, only where the run may stop and where the outer loop or the Newton's
-        method of ``accelerate`` may begin.
+        steps, only where the run may stop, where the momentum, the outer loop or the
+        Newton's method of ``accelerate`` may begin, and where momentum takes steps.
     n_jobs : int, default=None
         Number of classes fitted at the same time or, if there is but one problem, of
         threads that share evaluations and the Newton's method of ``accelerate`` on
