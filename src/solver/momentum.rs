@@ -20,10 +20,12 @@
 //! (Conjugate gradients remember the last step only, too. Their other directions are conjugate by
 //! themselves if the preconditioner is always the same; here it is not, nor are the rows.)
 
+use crate::error::Error;
 use crate::kernel::{Level, lanes};
 use crate::loss::Loss;
 use crate::problem::Problem;
 use crate::rows::Rows;
+use crate::run::Watch;
 use crate::solver::frame::{Frame, Sum};
 use crate::solver::sdca::Row;
 
@@ -150,21 +152,23 @@ impl Momentum {
         work: f64,
         may_step: bool,
         mut at: Iterate<'_>,
-    ) {
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
         self.work += work;
         let columns = COLUMN_WORK * self.model.v.len() as f64;
         let of_row = ROW_WORK + FOR_EACH_MORE * (L::STEP_WORK - USUAL_STEP);
         let of_step = columns + of_row * self.base.len() as f64;
         if !may_step || self.work < self.wait * SPACING * of_step {
-            return;
+            return Ok(());
         }
         self.work = 0.0;
-        self.wait = if self.try_step(problem, &mut at) {
+        self.wait = if self.try_step(problem, &mut at, watch)? {
             1.0
         } else {
             (LONGER * self.wait).min(LONGEST)
         };
         self.rebase(problem, &at);
+        watch.beat()
     }
 
     /// Takes the best step along `z` and `p`, unless that leads nowhere.
@@ -172,22 +176,24 @@ impl Momentum {
         &mut self,
         problem: &Problem<'_, R, L>,
         at: &mut Iterate<'_>,
-    ) -> bool {
+        watch: &mut Watch<'_>,
+    ) -> Result<bool, Error> {
         let Some(mut theta) = self.plane(problem, at).highest() else {
-            return false;
+            return Ok(false);
         };
-        let is_close = (0..=HALVES).any(|_| {
-            let is_close = self.stays_in_range(problem, at.rows, theta);
-            if !is_close {
-                theta = (0.5 * theta.0, 0.5 * theta.1);
+        let mut halves = 0;
+        while !self.stays_in_range(problem, at.rows, theta) {
+            watch.beat()?;
+            if halves == HALVES {
+                return Ok(false);
             }
-            is_close
-        });
-        if !is_close {
-            return false;
+            halves += 1;
+            theta = (0.5 * theta.0, 0.5 * theta.1);
         }
+        watch.beat()?;
         let (before, pull) = (at.penalty(), at.sum.pull);
         let conjugates = self.go(problem, at, theta);
+        watch.beat()?;
         let gain = problem.lambda() * (before - at.penalty()) - conjugates / problem.total_weight();
         // Not if it is NaN, either.
         let rises = gain > 0.0;
@@ -201,7 +207,7 @@ impl Momentum {
                 row.a = before;
             }
         }
-        rises
+        Ok(rises)
     }
 
     /// `D` in the plane of the directions `z` and `p`.
@@ -373,7 +379,7 @@ mod tests {
     use crate::order::Generator;
     use crate::problem::Regularisation;
     use crate::rows::Dense;
-    use crate::run::{Unwatched, Watch};
+    use crate::run::Unwatched;
 
     #[derive(Debug, Clone)]
     struct Case {
@@ -521,6 +527,14 @@ mod tests {
         }
     }
 
+    /// What is due after a pass.
+    fn step<L: Loss>(momentum: &mut Momentum, run: &mut Run<'_, '_, L>, work: f64, may_step: bool) {
+        let mut unwatched = Unwatched;
+        let mut watch = Watch::new(None, &mut unwatched);
+        let done = momentum.end_pass(run.problem, work, may_step, run.iterate(), &mut watch);
+        done.expect("nobody interrupts");
+    }
+
     impl Case {
         fn with<L: Loss>(&self, loss: L, check: impl Fn(Run<'_, '_, L>)) {
             let shape = (self.n, self.x.len() / self.n);
@@ -539,7 +553,7 @@ mod tests {
                 for pass in &self.passes {
                     run.pass(pass.iter().copied());
                     let before = run.value(&run.dual());
-                    momentum.end_pass(run.problem, f64::INFINITY, true, run.iterate());
+                    step(&mut momentum, &mut run, f64::INFINITY, true);
                     let after = run.value(&run.dual());
                     let rounding = 1e-12 * (1.0 + before.abs());
                     assert!(after >= before - rounding, "{after} after {before}");
@@ -591,7 +605,7 @@ mod tests {
                         let size = 1.0 + here.abs() + found.abs();
                         assert!((found - expected).abs() <= 1e-10 * size, "{found}, not {expected}");
                     }
-                    momentum.end_pass(run.problem, f64::INFINITY, true, run.iterate());
+                    step(&mut momentum, &mut run, f64::INFINITY, true);
                     p = run.dual().iter().zip(&x).map(|(a, x)| a - x).collect();
                     x = run.dual();
                 }
@@ -629,11 +643,11 @@ mod tests {
             let of_step = COLUMN_WORK + 2.0 * ROW_WORK;
             run.pass(0..2);
             let after_pass = run.dual();
-            momentum.end_pass(run.problem, 0.9 * SPACING * of_step, true, run.iterate());
+            step(&mut momentum, &mut run, 0.9 * SPACING * of_step, true);
             assert_eq!(run.dual(), after_pass);
-            momentum.end_pass(run.problem, 0.1 * SPACING * of_step, false, run.iterate());
+            step(&mut momentum, &mut run, 0.1 * SPACING * of_step, false);
             assert_eq!(run.dual(), after_pass);
-            momentum.end_pass(run.problem, 0.1 * SPACING * of_step, true, run.iterate());
+            step(&mut momentum, &mut run, 0.1 * SPACING * of_step, true);
             assert_ne!(run.dual(), after_pass);
         });
     }
@@ -667,7 +681,7 @@ mod tests {
                     for pass in 1..=20_000 {
                         run.pass(0..n);
                         if let Some(momentum) = &mut momentum {
-                            momentum.end_pass(run.problem, f64::INFINITY, true, run.iterate());
+                            step(momentum, &mut run, f64::INFINITY, true);
                         }
                         let value = run.value(&run.dual());
                         count.set((pass, value));

@@ -794,7 +794,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
                 let work = std::mem::take(visited) as f64 * visit_work;
                 if let Some(momentum) = momentum {
                     let may_step = horizon - step >= *settling;
-                    momentum.end_pass(problem, work, may_step, state.iterate());
+                    momentum.end_pass(problem, work, may_step, state.iterate(), watch)?;
                 }
                 if step >= self.refresh_at {
                     state.refresh(problem, watch)?;
