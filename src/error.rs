@@ -4,6 +4,7 @@
 //! |-----------|--------------------------------------------------|---------------------|
 //! | parameter | a setting is out of range or unknown             | `ValueError`        |
 //! | input     | the rows, targets or weights cannot be used      | `ValueError`        |
+//! | memory    | there is not enough of it ([`Error::Memory`])    | `MemoryError`       |
 //! | run       | the run was ended from outside ([`Error::Interrupted`]) | the interrupt itself |
 //!
 //! Every message names the argument, what was found and what was expected. "Not converged" is no
@@ -174,9 +175,44 @@ pub enum Error {
         /// See [`loss::Loss::SMOOTH_RELATIVE`].
         relative: Option<&'static str>,
     },
+    /// There is not enough memory.
+    #[error(
+        "X: found too large for the memory that is left, where {bytes} bytes were asked for, expected fewer rows, \
+         columns or classes"
+    )]
+    Memory {
+        /// What was asked for in vain.
+        bytes: usize,
+    },
     /// The monitor asked to abandon the run.
     #[error("interrupted")]
     Interrupted,
+    /// The time was used up within a step that is of no use unless it is completed. The run ends with
+    /// [`StopReason::MaxTime`](crate::run::StopReason::MaxTime), and this is not seen from outside.
+    #[doc(hidden)]
+    #[error("out of time")]
+    OutOfTime,
+}
+
+/// Ends the work from deep within, by unwinding to the next [`catch`].
+#[cold]
+#[inline(never)]
+pub(crate) fn raise(error: Error) -> ! {
+    // No panic message is printed: this is an error on its way.
+    std::panic::resume_unwind(Box::new(error))
+}
+
+/// Does work, and returns what it raises: an index that another thread has made stray, or memory that is not to be had.
+///
+/// Solvers and predictions do this themselves. Other panics pass through.
+pub fn catch<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
+        Ok(result) => result,
+        Err(payload) => match payload.downcast::<Error>() {
+            Ok(error) => Err(*error),
+            Err(other) => std::panic::resume_unwind(other),
+        },
+    }
 }
 
 fn smooth_relative(relative: Option<&'static str>) -> String {

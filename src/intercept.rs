@@ -8,9 +8,13 @@ use crate::error::Error;
 use crate::loss::Loss;
 use crate::run::Watch;
 
+/// A sum of products below this has lost digits to underflow.
+const LEAST_MASS: f64 = f64::MIN_POSITIVE / f64::EPSILON;
+
 /// Makes `sum_i c_i a_i = 0` by scaling the values of the heavier sign towards 0.
 ///
-/// The dual domain of every loss is an interval that contains 0, so the result is feasible.
+/// The dual domain of every loss is an interval that contains 0, so the result is feasible. Weights are to be
+/// given as parts of their sum, or all as 1: what is too small beside that to be balanced to rounding becomes 0.
 pub fn balance(dual: &mut [f64], weight: impl Fn(usize) -> f64) {
     let (mut above, mut below) = ([0.0; LANES], [0.0; LANES]);
     let mut add = |from: usize, block: &[f64]| {
@@ -28,6 +32,7 @@ pub fn balance(dual: &mut [f64], weight: impl Fn(usize) -> f64) {
     let (above, below): (f64, f64) = (above.iter().sum(), below.iter().sum());
     // One of the two factors is 1.
     let lighter = above.min(below);
+    let lighter = if lighter < LEAST_MASS { 0.0 } else { lighter };
     let scale_above = if above > 0.0 { lighter / above } else { 1.0 };
     let scale_below = if below > 0.0 { lighter / below } else { 1.0 };
     for (i, a) in dual.iter_mut().enumerate() {
@@ -135,10 +140,10 @@ const BESIDE: f64 = 1e-9;
 /// How far from a minimiser `b` slopes are to be taken: beside it for a loss with kinks, as `b` then is at one,
 /// where rounding would decide about the slope of a row, and with that about a step or a dual point.
 pub(crate) fn apart<L: Loss>(loss: &L, b: f64) -> f64 {
-    if loss.smoothness() > 0.0 {
-        0.0
-    } else {
+    if loss.has_kinks() {
         BESIDE * b.abs().max(1.0)
+    } else {
+        0.0
     }
 }
 
@@ -273,7 +278,8 @@ fn bracket(
     reach: f64,
     touch: &mut impl FnMut(f64) -> Touch,
 ) -> Option<(Touch, Touch)> {
-    if first.slope == 0.0 {
+    // Nor is there a way downhill where the slope is NaN.
+    if first.slope == 0.0 || first.slope.is_nan() {
         return None;
     }
     let downhill = -first.slope.signum();
@@ -288,9 +294,15 @@ fn bracket(
         (0.01 * size).max(0.1)
     };
     loop {
-        let far = touch(near.b + downhill * step);
-        // A slope that underflows to 0 (a minimum at infinity) ends the walk too.
-        if far.slope * downhill >= 0.0 || far.slope.is_nan() {
+        let b = near.b + downhill * step;
+        if !b.is_finite() {
+            // The function falls as far as numbers go.
+            return Some((near, near));
+        }
+        let far = touch(b);
+        let goes_on = far.slope * downhill < 0.0 && !far.value.is_nan();
+        // A slope that underflows to 0 (a minimum at infinity) ends the walk too, and so does NaN.
+        if !goes_on {
             return Some(if downhill > 0.0 {
                 (near, far)
             } else {

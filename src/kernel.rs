@@ -6,12 +6,14 @@
 //! index once is then not enough: it may have changed before it is used. So the arrays are held as
 //! [`Loan`]s, of which indices are read by relaxed atomic loads (plain moves on every CPU we build
 //! for): a concurrent write is no data race, and each index is checked at the very use of the value
-//! that was read. An index found out of range unwinds with an [`Error`], which costs the loop
-//! nothing; the border to Python turns it into an exception.
+//! that was read. An index found out of range is raised ([`error::catch`]), which costs the loop
+//! nothing.
 //!
-//! The values of all rows, targets and weights are read plainly: no index depends on them, and an atomic
-//! load would keep the compiler from using vector registers (it costs text 7 %, covtype 12 % of an epoch).
-//! Whoever lends them promises not to write meanwhile; who breaks the promise gets wrong numbers.
+//! The values of all rows (those of dense rows are plain slices), targets and weights are read plainly: no index
+//! depends on them, and an atomic load would keep the compiler from using vector registers (it costs text 7 %,
+//! covtype 12 % of an epoch). Whoever lends them promises not to write meanwhile. To break that promise is
+//! undefined behaviour by the rules of the language. What the compiled code does is to compute with whatever it
+//! reads, so that numbers are wrong and memory is safe, but nothing vouches for that.
 
 mod dense;
 pub mod gram;
@@ -21,7 +23,7 @@ mod narrow;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::error::Error;
+use crate::error::{self, Error};
 
 pub use dense::{Level, Vector, dense_axpy, dense_dot, dense_sq_norm};
 pub use narrow::{NARROW, narrow_products, narrow_shifted, narrow_sum};
@@ -103,7 +105,7 @@ macro_rules! index {
 
 index!(i32, i64, u32, u64);
 
-/// A borrowed array whose owner may let another thread write to it.
+/// A borrowed array. Of one of integers, the owner may let other threads write to it: see [`Loan::from_raw`].
 #[derive(Debug)]
 pub struct Loan<'a, T> {
     start: *const T,
@@ -134,10 +136,12 @@ impl<'a, T: Element> Loan<'a, T> {
         }
     }
 
-    /// Borrows `len` elements from `start` on, which others may write at the same time.
+    /// Borrows `len` elements from `start` on.
     ///
     /// # Safety
-    /// `start` is aligned, and the `len` elements from it on stay allocated during `'a`.
+    /// `start` is aligned, and the `len` elements from it on stay allocated during `'a`. Integers may be written by
+    /// other threads at the same time, as they are read by atomic loads; floating-point numbers may not, because they
+    /// are read plainly.
     pub unsafe fn from_raw(start: *const T, len: usize) -> Self {
         Self {
             start,
@@ -264,21 +268,7 @@ fn prefetch_line(at: *const u8) {
 #[cold]
 #[inline(never)]
 fn stray_index(found: i64, n_cols: usize) -> ! {
-    // No panic message is printed: this is an error on its way to the border, see `catch_stray`.
-    std::panic::resume_unwind(Box::new(Error::ColumnIndex { found, n_cols }))
-}
-
-/// Runs `work`, turning an index found out of range in a kernel into the error it is.
-///
-/// To be put around work on arrays that other threads may write. Other panics pass through.
-pub fn catch_stray<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
-        Ok(result) => result,
-        Err(payload) => match payload.downcast::<Error>() {
-            Ok(error) => Err(*error),
-            Err(other) => std::panic::resume_unwind(other),
-        },
-    }
+    error::raise(Error::ColumnIndex { found, n_cols })
 }
 
 /// `sum_k term(k)` for `k < n`, as several sums: each addition waits for the one before.
@@ -603,7 +593,7 @@ mod tests {
                 found: i64::from(found),
                 n_cols: 3,
             });
-            let dot = catch_stray(|| {
+            let dot = error::catch(|| {
                 Ok(sparse_dot(
                     Loan::new(&values),
                     Loan::new(&indices),
@@ -611,19 +601,19 @@ mod tests {
                 ))
             });
             assert_eq!(dot, expected);
-            let axpy = catch_stray(|| {
+            let axpy = error::catch(|| {
                 sparse_axpy(1.0, Loan::new(&values), Loan::new(&indices), &mut [1.0; 3]);
                 Ok(0.0)
             });
             assert_eq!(axpy, expected);
-            let dot = catch_stray(|| Ok(pattern_dot(Loan::new(&indices), &[1.0; 3])));
+            let dot = error::catch(|| Ok(pattern_dot(Loan::new(&indices), &[1.0; 3])));
             assert_eq!(dot, expected);
-            let axpy = catch_stray(|| {
+            let axpy = error::catch(|| {
                 pattern_axpy(1.0, Loan::new(&indices), &mut [1.0; 3]);
                 Ok(0.0)
             });
             assert_eq!(axpy, expected);
-            let visit = catch_stray(|| {
+            let visit = error::catch(|| {
                 pattern_visit(Loan::new(&indices), 3, &mut |_| {});
                 Ok(0.0)
             });
@@ -634,6 +624,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "another panic")]
     fn other_panics_pass_through() {
-        let _ = catch_stray(|| -> Result<(), Error> { panic!("another panic") });
+        let _ = error::catch(|| -> Result<(), Error> { panic!("another panic") });
     }
 }

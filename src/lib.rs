@@ -61,6 +61,7 @@ pub mod intercept;
 #[allow(unsafe_code)]
 pub mod kernel;
 pub mod loss;
+mod memory;
 pub mod one_vs_rest;
 pub mod order;
 pub mod predict;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use crate::error::Error;
+use crate::memory::{self, IntoVec as _};
 use crate::run::LOOK_EVERY;
 
 /// The targets of the problem "class `class` against the rest", for rows whose classes are numbered.
@@ -18,7 +19,7 @@ pub fn targets(classes: &[u32], class: u32) -> Vec<f64> {
     classes
         .iter()
         .map(|&k| if k == class { 1.0 } else { -1.0 })
-        .collect()
+        .into_vec()
 }
 
 /// All classes in as few groups of up to `size` as there can be, of about the same size each.
@@ -66,17 +67,27 @@ pub fn fit_classes<T: Send>(
         let left = max_time.map(|time| time.saturating_sub(started.elapsed()) / rounds as u32);
         solve(class, left)
     };
+    let mut results = memory::with_capacity(n_classes);
     if n_threads == 1 {
-        return (0..n_classes).map(solve).collect();
+        for class in 0..n_classes {
+            results.push(solve(class)?);
+        }
+        return Ok(results);
     }
+    let mut slots = memory::with_capacity(n_classes);
+    slots.resize_with(n_classes, || None);
     let pool = pool(n_threads)?;
     std::thread::scope(|scope| {
         let (done, waiting) = mpsc::channel::<()>();
-        let solve = &solve;
+        let (solve, slots) = (&solve, &mut slots);
         let worker = scope.spawn(move || {
             // Dropped when the work ends, also by a panic: that is what ends the waiting.
             let _done = done;
-            pool.install(|| (0..n_classes).into_par_iter().map(solve).collect())
+            let one = |(class, slot): (usize, &mut Option<T>)| {
+                *slot = Some(solve(class)?);
+                Ok(())
+            };
+            pool.install(|| slots.par_iter_mut().enumerate().try_for_each(one))
         });
         while waiting.recv_timeout(LOOK_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
             idle();
@@ -84,5 +95,7 @@ pub fn fit_classes<T: Send>(
         worker
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    })?;
+    results.extend(slots.into_iter().flatten());
+    Ok(results)
 }

@@ -4,6 +4,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::error::Error;
+use crate::memory;
 use crate::run::parameter;
 
 /// How an epoch chooses its rows.
@@ -91,11 +92,21 @@ impl Order {
 
     /// Chooses the rows of the next epoch.
     pub fn next_epoch(&mut self) {
+        self.next_epoch_of(self.rows.len());
+    }
+
+    /// As [`Self::next_epoch`], for batches of `batch` rows: where rows are drawn with replacement, so many that no
+    /// batch is short.
+    pub(crate) fn next_batches(&mut self, batch: usize) {
+        self.next_epoch_of(self.rows.len().next_multiple_of(batch));
+    }
+
+    fn next_epoch_of(&mut self, draws: usize) {
         if self.sampling == Sampling::Random {
             let n = self.rows.len() as u64;
             self.drawn.clear();
-            self.drawn
-                .extend((0..n).map(|_| self.rows[self.generator.below(n) as usize]));
+            let draw = |_| self.rows[self.generator.below(n) as usize];
+            memory::extend(&mut self.drawn, (0..draws).map(draw));
         } else {
             self.next_pass();
         }
@@ -129,8 +140,7 @@ impl Order {
             let other = k + self.generator.below((n - k) as u64) as usize;
             self.rows.swap(k, other);
         }
-        drawn.clear();
-        drawn.extend_from_slice(&self.rows[..count.min(n)]);
+        memory::assign(drawn, &self.rows[..count.min(n)]);
     }
 
     /// The rows to visit in the present epoch, in order.

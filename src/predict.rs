@@ -1,6 +1,7 @@
 //! Predictions of fitted models.
 
-use crate::error::Error;
+use crate::error::{self, Error};
+use crate::memory;
 use crate::problem::rows_per_block;
 use crate::rows::Rows;
 use crate::run::Watch;
@@ -20,31 +21,107 @@ pub fn predictions<R: Rows>(
     n_threads: usize,
     watch: &mut Watch<'_>,
 ) -> Result<Vec<f64>, Error> {
-    let (n_rows, n_cols, n_models) = (rows.n_rows(), rows.n_cols(), intercepts.len());
-    if coefs.len() != n_cols * n_models {
-        let (found, expected) = (coefs.len(), n_cols * n_models);
-        return Err(Error::Length {
-            name: "coef",
-            found,
-            expected,
-            why: "columns of X times models",
-        });
-    }
-    let mut out = vec![0.0; n_rows * n_models];
-    if out.is_empty() {
-        return Ok(out);
-    }
-    let work = rows.n_stored() * n_models;
-    let block = rows_per_block(n_rows, work);
-    watch.engage(n_threads.min(work / PER_THREAD), work, n_cols * n_models)?;
-    let models: Vec<_> = coefs.chunks_exact(n_cols).zip(intercepts).collect();
-    watch.fill(&mut out, block * n_models, |from, out| {
-        for (k, out) in out.chunks_exact_mut(n_models).enumerate() {
-            let i = from / n_models + k;
-            for (out, (coef, b)) in out.iter_mut().zip(&models) {
-                *out = rows.dot(i, coef) + *b;
+    error::catch(|| {
+        let mut out = memory::zeros(rows.n_rows().saturating_mul(intercepts.len()));
+        write_predictions(rows, coefs, intercepts, n_threads, watch, &mut out)?;
+        Ok(out)
+    })
+}
+
+/// [`predictions`], written over `out`.
+pub fn write_predictions<R: Rows>(
+    rows: &R,
+    coefs: &[f64],
+    intercepts: &[f64],
+    n_threads: usize,
+    watch: &mut Watch<'_>,
+    out: &mut [f64],
+) -> Result<(), Error> {
+    let models = Models::new(rows, coefs, intercepts)?;
+    models.for_rows(n_threads, watch, out, intercepts.len(), |i, out| {
+        for (out, score) in out.iter_mut().zip(models.scores(i)) {
+            *out = score;
+        }
+    })
+}
+
+/// Which model has the largest of the [`predictions`] for each row, the first of several; written over `out`. The
+/// predictions themselves are not kept.
+pub fn write_best<R: Rows>(
+    rows: &R,
+    coefs: &[f64],
+    intercepts: &[f64],
+    n_threads: usize,
+    watch: &mut Watch<'_>,
+    out: &mut [i64],
+) -> Result<(), Error> {
+    let models = Models::new(rows, coefs, intercepts)?;
+    models.for_rows(n_threads, watch, out, 1, |i, out| {
+        let mut best = (0, f64::NEG_INFINITY);
+        for (k, score) in (0..).zip(models.scores(i)) {
+            if score > best.1 {
+                best = (k, score);
             }
         }
-    })?;
-    Ok(out)
+        out[0] = best.0;
+    })
+}
+
+/// Linear models, and rows to predict for.
+struct Models<'a, R> {
+    rows: &'a R,
+    coefs: &'a [f64],
+    intercepts: &'a [f64],
+}
+
+impl<'a, R: Rows> Models<'a, R> {
+    fn new(rows: &'a R, coefs: &'a [f64], intercepts: &'a [f64]) -> Result<Self, Error> {
+        let (found, expected) = (coefs.len(), rows.n_cols() * intercepts.len());
+        if found != expected {
+            return Err(Error::Length {
+                name: "coef",
+                found,
+                expected,
+                why: "columns of X times models",
+            });
+        }
+        Ok(Self {
+            rows,
+            coefs,
+            intercepts,
+        })
+    }
+
+    /// The predictions for row `i`.
+    #[inline]
+    fn scores(&self, i: usize) -> impl Iterator<Item = f64> {
+        let models = self.coefs.chunks_exact(self.rows.n_cols());
+        models
+            .zip(self.intercepts)
+            .map(move |(coef, b)| self.rows.dot(i, coef) + *b)
+    }
+
+    /// `work(i, out)` for each row, of which `out` has `size` items.
+    fn for_rows<T: Send>(
+        &self,
+        n_threads: usize,
+        watch: &mut Watch<'_>,
+        out: &mut [T],
+        size: usize,
+        work: impl Fn(usize, &mut [T]) + Sync,
+    ) -> Result<(), Error> {
+        if out.is_empty() {
+            return Ok(());
+        }
+        let n_models = self.intercepts.len();
+        let entries = self.rows.n_stored().saturating_mul(n_models);
+        let block = rows_per_block(self.rows.n_rows(), entries);
+        let of_models = self.rows.n_cols() * n_models;
+        watch.engage(n_threads.min(entries / PER_THREAD), entries, of_models)?;
+        watch.fill(out, block * size, |from, out| {
+            for (k, out) in out.chunks_exact_mut(size).enumerate() {
+                work(from / size + k, out);
+            }
+        })
+    }
 }

@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::intercept::{self, Minimum};
 use crate::kernel::{Level, lanes};
 use crate::loss::{Loss, Target, sums};
+use crate::memory::{self, IntoVec as _};
 use crate::rows::Rows;
 use crate::run::{BLOCK, Certificate, Watch, parameter};
 
@@ -116,11 +117,11 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
             if total_weight == 0.0 {
                 return Err(Error::NoWeight);
             }
-            if !total_weight.is_finite() {
+            if !total_weight.is_normal() {
                 return Err(parameter(
                     "sample_weight",
-                    "an infinite sum",
-                    "weights with a finite sum",
+                    format!("a sum of {total_weight:e}"),
+                    "weights whose sum is neither infinite nor subnormal",
                 ));
             }
         }
@@ -190,6 +191,12 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         self.weights.map_or(1.0, |c| c[i])
     }
 
+    /// `c_i / W`, or 1 if there are no weights, for [`intercept::balance`].
+    #[inline]
+    pub(crate) fn mass(&self, i: usize) -> f64 {
+        self.weights.map_or(1.0, |c| c[i] / self.total_weight)
+    }
+
     /// The rows of positive weight.
     pub(crate) fn counting(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.rows.n_rows()).filter(|&i| self.weight(i) > 0.0)
@@ -253,7 +260,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
         coef.clear();
-        coef.resize(self.rows.n_cols(), 0.0);
+        memory::resize(coef, self.rows.n_cols(), 0.0);
         if dual.iter().any(|&a| a != 0.0) {
             self.add_rows(|i| self.rate(i) * dual[i], coef, watch)?;
         }
@@ -290,7 +297,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         }
         let (n_rows, size) = (self.rows.n_rows(), self.block_size());
         let part = |k: usize| {
-            let mut part = vec![0.0; self.rows.n_cols()];
+            let mut part = memory::zeros(self.rows.n_cols());
             let total = add(k * size..n_rows.min((k + 1) * size), &mut part);
             (part, total)
         };
@@ -342,7 +349,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
         point.dual.clear();
-        point.dual.extend(dual);
+        memory::extend(&mut point.dual, dual);
         self.evaluate_dual(precision, point, watch)
     }
 
@@ -480,6 +487,37 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         self.try_slopes(point, watch)
     }
 
+    /// Replaces a model that is worse than that without coefficients by the latter: no run may return what is worse
+    /// than no model at all. Says whether it has.
+    pub(crate) fn prefer_zero(
+        &self,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<bool, Error> {
+        let Certificate { primal, gap, .. } = point.certificate;
+        // P without coefficients is at least D(a) + (lambda/2) |w(a)|^2, because D(a) without its last term
+        // bounds it from below; and w(a) is not farther than sqrt(2 gap / lambda) from w.
+        if 8.0 * gap <= point.coef.iter().map(|w| w * w).sum::<f64>() * self.lambda {
+            return Ok(false);
+        }
+        let mut zero = Point::default();
+        let nothing = std::iter::repeat_n(0.0, self.rows.n_cols());
+        let dual = point.dual.iter().copied();
+        self.evaluate_model(nothing, dual, precision, &mut zero, watch)?;
+        let at_zero = zero.certificate.primal;
+        if !at_zero.is_finite() {
+            return Err(Error::Overflow {
+                what: "the objective without coefficients",
+            });
+        }
+        let is_worse = primal.is_nan() || primal > at_zero;
+        if is_worse {
+            *point = zero;
+        }
+        Ok(is_worse)
+    }
+
     /// Replaces the dual point by `a_i = -phi'(x_i.w + b)`, the mean of both sides at a kink, if that is the
     /// better one.
     fn try_slopes(&self, point: &mut Point, watch: &mut Watch<'_>) -> Result<(), Error> {
@@ -497,7 +535,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
                 0.0
             }
         };
-        let mut slopes: Vec<f64> = point.predictions.iter().enumerate().map(slope).collect();
+        let mut slopes: Vec<f64> = point.predictions.iter().enumerate().map(slope).into_vec();
         self.balance(&mut slopes);
         let mut of_slopes = Vec::new();
         self.coef_of(&slopes, &mut of_slopes, watch)?;
@@ -512,7 +550,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     /// Makes a dual point feasible if there is an intercept.
     fn balance(&self, a: &mut [f64]) {
         if self.fit_intercept {
-            intercept::balance(a, |i| self.weight(i));
+            intercept::balance(a, |i| self.mass(i));
         }
     }
 
@@ -522,7 +560,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
             coef, predictions, ..
         } = point;
         predictions.clear();
-        predictions.resize(self.rows.n_rows(), 0.0);
+        memory::resize(predictions, self.rows.n_rows(), 0.0);
         if coef.iter().any(|&w| w != 0.0) {
             watch.fill(predictions, self.block_size(), |from, predictions| {
                 self.rows.products(from, coef, predictions);
@@ -663,7 +701,7 @@ fn weigh(c: f64, v: f64) -> f64 {
 /// How many rows hold about [`BLOCK`] entries. The upper limit bounds the rounding error of a sum
 /// over a block and the time that a pass over very short rows takes.
 pub(crate) fn rows_per_block(n_rows: usize, n_stored: usize) -> usize {
-    (BLOCK * n_rows / n_stored.max(1)).clamp(1, 4096)
+    (BLOCK.saturating_mul(n_rows) / n_stored.max(1)).clamp(1, 4096)
 }
 
 /// A feasible dual point, a model (mostly the one that it defines), and what they prove; see
@@ -686,17 +724,17 @@ impl Point {
     /// The point 0 of a problem, with no certificate.
     pub(crate) fn zero(n_rows: usize, n_cols: usize) -> Self {
         Self {
-            dual: vec![0.0; n_rows],
-            coef: vec![0.0; n_cols],
-            predictions: vec![0.0; n_rows],
+            dual: memory::zeros(n_rows),
+            coef: memory::zeros(n_cols),
+            predictions: memory::zeros(n_rows),
             ..Self::default()
         }
     }
 
     /// Becomes a copy of another point, but for its predictions, in the memory that it has.
     pub(crate) fn hold(&mut self, other: &Self) {
-        self.dual.clone_from(&other.dual);
-        self.coef.clone_from(&other.coef);
+        memory::assign(&mut self.dual, &other.dual);
+        memory::assign(&mut self.coef, &other.coef);
         self.intercept = other.intercept;
         self.certificate = other.certificate;
         self.predictions = Vec::new();
@@ -705,9 +743,9 @@ impl Point {
     /// Becomes a model and a dual point, in the memory that it has.
     fn take(&mut self, coef: impl IntoIterator<Item = f64>, dual: impl IntoIterator<Item = f64>) {
         self.coef.clear();
-        self.coef.extend(coef);
+        memory::extend(&mut self.coef, coef);
         self.dual.clear();
-        self.dual.extend(dual);
+        memory::extend(&mut self.dual, dual);
     }
 
     /// Lets the next evaluation search for the best intercept from `intercept` on, if that is a number.

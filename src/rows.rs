@@ -4,6 +4,7 @@ use ndarray::ArrayView2;
 
 use crate::error::Error;
 use crate::kernel::{self, Index, Level, Loan, NARROW, Real};
+use crate::memory;
 
 /// A matrix seen row by row: all that a solver knows of the data.
 pub trait Rows: Sync {
@@ -222,7 +223,7 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
     }
 
     /// As [`Self::new`], but column indices are checked only where they are used, which unwinds: see
-    /// [`kernel::catch_stray`].
+    /// [`error::catch`].
     pub(crate) fn unscanned<P: Index>(
         values: Loan<'a, F>,
         indices: Loan<'a, I>,
@@ -235,7 +236,7 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
         if first != 0 {
             return Err(Error::IndptrStart { found: first });
         }
-        let mut checked = Vec::with_capacity(n_rows + 1);
+        let mut checked = memory::with_capacity(n_rows + 1);
         checked.push(0);
         let mut previous = 0;
         for row in 0..n_rows {
@@ -303,7 +304,7 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
                 continue;
             }
             if last_row_with.is_empty() {
-                last_row_with.resize(self.n_cols, usize::MAX);
+                memory::resize(&mut last_row_with, self.n_cols, usize::MAX);
             }
             for j in columns.iter() {
                 self.check(j)?;
@@ -323,11 +324,12 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
         if !(0..self.n_rows()).all(|i| value(i).is_some()) {
             return Err(self);
         }
-        let mut places = Vec::with_capacity(self.indptr.len());
-        places.extend((0..self.n_rows()).map(|i| Place {
+        let mut places = memory::with_capacity(self.indptr.len());
+        let place = |i: usize| Place {
             from: self.indptr[i],
             value: self.entries(i).iter().next().map_or(0.0, Into::into),
-        }));
+        };
+        memory::extend(&mut places, (0..self.n_rows()).map(place));
         places.push(Place {
             from: self.indices.len(),
             value: 0.0,

@@ -7,6 +7,7 @@ use cpu_time::{ProcessTime, ThreadTime};
 
 use crate::crew::Crew;
 use crate::error::Error;
+use crate::memory;
 
 /// How close a run shall come to the optimum, and what it may cost.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,6 +106,9 @@ pub enum StopReason {
     MaxTime,
     /// The monitor asked to stop.
     Callback,
+    /// The model fits perfectly: `P` and the gap are 0 up to rounding, which keeps the gap from being small
+    /// beside `P`.
+    Perfect,
     /// Rounding keeps `P` and `D` where they are, short of the tolerance.
     Precision,
 }
@@ -117,6 +121,7 @@ impl StopReason {
             Self::MaxEpochs => "max_iter",
             Self::MaxTime => "max_time",
             Self::Callback => "callback",
+            Self::Perfect => "perfect",
             Self::Precision => "precision",
         }
     }
@@ -302,7 +307,7 @@ impl<'m> Watch<'m> {
         count: usize,
         work: impl Fn(usize) -> T + Sync,
     ) -> Result<Vec<T>, Error> {
-        let mut all = Vec::with_capacity(count);
+        let mut all = memory::with_capacity(count);
         self.fold(count, work, |result| all.push(result))?;
         Ok(all)
     }
@@ -323,11 +328,11 @@ impl<'m> Watch<'m> {
 
     /// `work(from, items)` for all items in parts of `size`, the first of which is number `from`, with
     /// signs of life in between.
-    pub(crate) fn fill(
+    pub(crate) fn fill<T: Send>(
         &mut self,
-        items: &mut [f64],
+        items: &mut [T],
         size: usize,
-        work: impl Fn(usize, &mut [f64]) + Sync,
+        work: impl Fn(usize, &mut [T]) + Sync,
     ) -> Result<(), Error> {
         for (stretch, items) in items.chunks_mut(PARTS * size).enumerate() {
             self.crew.change(items, size, &|number, items| {
@@ -360,6 +365,15 @@ impl<'m> Watch<'m> {
         } else {
             Ok(())
         }
+    }
+
+    /// [`Self::beat`] within a step that is of no use unless it is completed: an error once the time is used up.
+    pub(crate) fn beat_in_time(&mut self) -> Result<(), Error> {
+        self.beat()?;
+        if self.is_over() {
+            return Err(Error::OutOfTime);
+        }
+        Ok(())
     }
 
     /// Whether the time is used up.

@@ -335,8 +335,12 @@ def pegasos(problem, lam, batch_size, n_epochs, eta, radius=np.inf):
     w, a = np.zeros(X.shape[1]), np.zeros(len(X))
     iterates = [Iterate(w, a)]
     batches = cyclic_batches(problem, batch_size)
-    for t, batch in zip(range(1, n_steps + 1), batches, strict=False):
-        step = eta(t)
+    t = 0
+    for _, batch in zip(range(n_steps), batches, strict=False):
+        # A short batch is a part of a step.
+        part = len(batch) / min(batch_size, n_rows)
+        t += part
+        step = part * eta(t)
         share = np.zeros(len(X))
         # The weight of a row relative to the mean weight.
         share[batch] = c[batch] * n_rows / c.sum() / len(batch)

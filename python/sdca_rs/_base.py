@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import kl_div
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -34,12 +37,21 @@ from sdca_rs._data import (
     regularisation,
     validate_X,
     validate_y,
+    weighed_labels,
 )
 from sdca_rs._losses import find_loss, require_loss
 from sdca_rs._progress import Reporter, warn_not_converged
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from sdca_rs._core import _Matrix
+
+# Dual values, coefficients, intercepts and steps.
+_Start: TypeAlias = tuple[Floats, Floats, Floats, NDArray[np.uint64]]
+
+# The key in a pickle.
+_VERSION = "_sdca_rs_version"
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -124,10 +136,16 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             The fitted estimator.
         """
         with keeping_state(self):
-            self._fit(X, y, sample_weight)
+            fits, reporter = self._fit(X, y, sample_weight)
+        # If this is made an error, what was fitted stays.
+        warn_not_converged(
+            type(self).__name__, fits, float(self.tol), reporter.classes, stacklevel=2
+        )
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[list[_core.Fit], Reporter]:
         loss = require_loss(self.loss)
         classify = loss.task == "classification"
         X = validate_X(self, X, reset=True, require_finite=False)
@@ -136,8 +154,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         weights = as_weights(sample_weight, n_samples)
         labels: Labels | None = None
         if classify:
-            labels = Labels(y, weights)
-            weights = labels.weigh(self.class_weight, weights)
+            labels, weights = weighed_labels(y, weights, self.class_weight)
             targets, n_classes = labels.targets, len(labels.classes)
         else:
             if self.class_weight is not None:
@@ -185,9 +202,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         self._keep(fits, labels)
         self._lam = lam_of(C, lam, n_samples, weights)
         reporter.finish(fits)
-        warn_not_converged(
-            type(self).__name__, fits, float(self.tol), reporter.classes, stacklevel=3
-        )
+        return fits, reporter
 
     def _seed(self) -> int:
         seed = self.random_state
@@ -214,7 +229,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
 
     def _start(
         self, labels: Labels | None, n_samples: int, n_problems: int
-    ) -> tuple[Floats, Floats, Floats, list[int]] | None:
+    ) -> _Start | None:
         """Where the previous fit ended, if that is wanted and there was one."""
         if not (as_flag("warm_start", self.warm_start) and hasattr(self, "dual_coef_")):
             return None
@@ -226,7 +241,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
                 "the same rows (warm_start=False starts afresh)"
             )
         self._check_classes(labels)
-        return (start, *self._models(), self._steps)
+        return (start, *self._models(), np.array(self._steps, dtype=np.uint64))
 
     def _is_fitted(self) -> bool:
         return hasattr(self, "coef_")
@@ -284,17 +299,20 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             self.stop_reason_ = np.array([fit.stop_reason for fit in fits])
             self.history_ = [fit.history for fit in fits]
 
-    def _predictions(self, X: Any) -> Floats:
-        """``X @ w + b``, one column for each model."""
+    def _prepare(self, X: Any) -> _Matrix:
+        """Check rows to predict for."""
         check_is_fitted(self)
         if _is_classifier(self) != hasattr(self, "classes_"):
             raise NotFittedError(
                 f"loss: found {self.loss!r}, expected one of the kind that was fitted; "
                 "fit again after changing it"
             )
-        X = validate_X(self, X, reset=False)
+        return as_matrix(validate_X(self, X, reset=False), unique=False)
+
+    def _predictions(self, X: Any) -> Floats:
+        """``X @ w + b``, one column for each model."""
         return _core.decision_function(
-            as_matrix(X, unique=False), *self._models(), n_threads=self._n_threads()
+            self._prepare(X), *self._models(), n_threads=self._n_threads()
         )
 
     @_only_if(_is_classifier)
@@ -328,15 +346,18 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             Class labels for a classifier. For a regressor the expected (or median, or
             quantile) target; for the loss "poisson" that is ``exp(X @ w + b)``.
         """
-        scores = self._predictions(X)
         loss = require_loss(self.loss)
-        if loss.task == "regression":
-            values = scores[:, 0]
-            return np.exp(values) if loss.link == "log" else values
-        if len(self.classes_) == 2:
-            numbers = (scores[:, 0] > 0).astype(np.intp)
+        numbers: NDArray[Any]
+        if loss.task == "classification" and len(getattr(self, "classes_", ())) > 2:
+            # Without the scores of all classes at once.
+            numbers = _core.predict_classes(
+                self._prepare(X), *self._models(), n_threads=self._n_threads()
+            )
         else:
-            numbers = scores.argmax(axis=1)
+            values = self._predictions(X)[:, 0]
+            if loss.task == "regression":
+                return exp(values) if loss.link == "log" else values
+            numbers = (values > 0).astype(np.intp)
         labels: NDArray[Any] = self.classes_[numbers]
         return labels
 
@@ -407,9 +428,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         if loss.task == "classification":
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
         if loss.link == "log":
-            return float(
-                d2_tweedie_score(y, predicted, sample_weight=sample_weight, power=1)
-            )
+            return _poisson_d2(y, predicted, sample_weight)
         return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def sparsify(self) -> Self:
@@ -436,6 +455,20 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             self.coef_ = dense if hasattr(self, "classes_") else dense[0]
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), _VERSION: version("sdca-rs")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        # What was pickled before there were versions is read as it is.
+        found, ours = state.pop(_VERSION, "0"), version("sdca-rs")
+        if _release(found) > _release(ours):
+            raise ValueError(
+                f"pickle: found a state of sdca-rs {found}, expected one of {ours} or "
+                "older: install the newer version to read it"
+            )
+        super().__setstate__(state)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -454,6 +487,35 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             )
             tags.target_tags.positive_only = has_log_link
         return tags
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, for comparison."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+
+
+def exp(values: Floats) -> Floats:
+    """Return ``e**values``, infinite without a warning where that overflows."""
+    with np.errstate(over="ignore"):
+        return cast(Floats, np.exp(values))
+
+
+def _poisson_d2(y: ArrayLike, predicted: Floats, sample_weight: Any) -> float:
+    """Return the share of the Poisson deviance that predictions explain.
+
+    As R^2, it is 1 or 0 where there is no deviance to be explained.
+    """
+    targets = validate_y(y, len(predicted), numeric=True)
+    if (targets < 0).any():
+        raise ValueError(f"y: found {targets.min()}, expected finite numbers >= 0")
+    weights = as_weights(sample_weight, len(targets))
+    mean = np.average(targets, weights=weights)
+    # y log(y / p) - y + p, half the deviance of a row.
+    left = np.average(kl_div(targets, predicted), weights=weights)
+    total = np.average(kl_div(targets, mean), weights=weights)
+    if total == 0:
+        return float(left == 0)
+    return float(1 - left / total)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from sdca_rs._data import (
     regularisation,
     validate_X,
     validate_y,
+    weighed_labels,
 )
 from sdca_rs._losses import require_loss
 from sdca_rs._sdca import Sdca
@@ -163,8 +164,7 @@ def certify(
     classify = spec.task == "classification"
     y = validate_y(y, X.shape[0], numeric=not classify)
     if classify:
-        labels = Labels(y, weights)
-        weights = labels.weigh(reference.class_weight, weights)
+        labels, weights = weighed_labels(y, weights, reference.class_weight)
         classes = getattr(estimator, "classes_", labels.classes)
         if not np.array_equal(classes, labels.classes):
             raise ValueError(

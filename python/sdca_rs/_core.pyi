@@ -16,6 +16,7 @@ __all__ = [
     "losses",
     "objectives",
     "partial_fit",
+    "predict_classes",
     "theory_asdca",
     "theory_asdca_theta",
     "theory_pegasos",
@@ -35,8 +36,10 @@ _Matrix: TypeAlias = (
 
 # Coefficients and intercept.
 _Model: TypeAlias = tuple[NDArray[np.float64], float]
-# The mean row, and four numbers.
-_Scales: TypeAlias = tuple[NDArray[np.float64], tuple[float, float, float, float]]
+# The mean row, and five numbers.
+_Scales: TypeAlias = tuple[
+    NDArray[np.float64], tuple[float, float, float, float, float]
+]
 
 # lam, eps, radius and initial_gap.
 _Setting: TypeAlias = tuple[float, float, float, float]
@@ -113,14 +116,14 @@ class Solver:
 class Stream:
     def __new__(
         cls,
-        steps: int,
+        steps: float,
         last: _Model,
         mean: _Model,
         scales: _Scales | None,
     ) -> Self: ...
-    def __getnewargs__(self) -> tuple[int, _Model, _Model, _Scales | None]: ...
+    def __getnewargs__(self) -> tuple[float, _Model, _Model, _Scales | None]: ...
     @property
-    def steps(self) -> int: ...
+    def steps(self) -> float: ...
     @property
     def last(self) -> _Model: ...
     @property
@@ -194,7 +197,10 @@ def fit(
     record_every: float | None,
     n_threads: int,
     start: tuple[
-        NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], list[int]
+        NDArray[np.float64],
+        NDArray[np.float64],
+        NDArray[np.float64],
+        NDArray[np.uint64],
     ]
     | None,
     report: Callable[[Progress], object] | None,
@@ -233,6 +239,13 @@ def decision_function(
     *,
     n_threads: int,
 ) -> NDArray[np.float64]: ...
+def predict_classes(
+    X: _Matrix,
+    coef: NDArray[np.float64],
+    intercept: NDArray[np.float64],
+    *,
+    n_threads: int,
+) -> NDArray[np.int64]: ...
 def theory_sdca_lipschitz(
     n_samples: int, setting: _Setting, lipschitz: float, average_from: float | None
 ) -> tuple[int, int]: ...

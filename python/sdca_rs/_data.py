@@ -294,6 +294,10 @@ class Labels:
         """Multiply the weights of rows by those of their classes."""
         if class_weight is None:
             return weights
+        of_rows = self._factors(class_weight, weights)[self.numbers]
+        return of_rows if weights is None else of_rows * weights
+
+    def _factors(self, class_weight: Any, weights: Floats | None) -> Floats:
         n_classes = len(self.classes)
         if isinstance(class_weight, str):
             if class_weight != "balanced":
@@ -303,8 +307,9 @@ class Labels:
                 )
             # The weight of a row counts it: so do the classes.
             totals = np.bincount(self.numbers, weights, minlength=n_classes)
-            factors = totals.sum() / (n_classes * totals)
-        elif isinstance(class_weight, Mapping):
+            factors: Floats = totals.sum() / (n_classes * totals)
+            return factors
+        if isinstance(class_weight, Mapping):
             known = self.classes.tolist()
             unknown = [label for label in class_weight if label not in known]
             if len(unknown) == len(class_weight) and unknown:
@@ -312,16 +317,24 @@ class Labels:
                     f"class_weight: found no class of y among {unknown}, "
                     f"expected keys from {known}"
                 )
-            factors = np.array(
-                [_class_factor(class_weight.get(k, 1.0), k) for k in known]
-            )
-        else:
-            raise ValueError(
-                f"class_weight: found {class_weight!r}, "
-                "expected 'balanced', a dict or None"
-            )
-        of_rows: Floats = factors[self.numbers]
-        return of_rows if weights is None else of_rows * weights
+            return np.array([_class_factor(class_weight.get(k, 1.0), k) for k in known])
+        raise ValueError(
+            f"class_weight: found {class_weight!r}, expected 'balanced', a dict or None"
+        )
+
+
+def weighed_labels(
+    y: NDArray[Any], weights: Floats | None, class_weight: Any
+) -> tuple[Labels, Floats | None]:
+    """Return classes and the weights of rows with those of their classes.
+
+    A class of weight 0 is absent, as all of its rows are.
+    """
+    labels = Labels(y, weights)
+    weights = labels.weigh(class_weight, weights)
+    if isinstance(class_weight, Mapping) and 0 in class_weight.values():
+        labels = Labels(y, weights)
+    return labels, weights
 
 
 def _two_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
@@ -341,10 +354,10 @@ def _two_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]] | No
 
 
 def _class_factor(factor: Any, label: Any) -> float:
-    number = as_number(f"class_weight[{label!r}]", factor, "a finite number > 0")
-    if not (np.isfinite(number) and number > 0):
+    number = as_number(f"class_weight[{label!r}]", factor, "a finite number >= 0")
+    if not (np.isfinite(number) and number >= 0):
         raise ValueError(
-            f"class_weight[{label!r}]: found {factor!r}, expected a finite number > 0"
+            f"class_weight[{label!r}]: found {factor!r}, expected a finite number >= 0"
         )
     return number
 

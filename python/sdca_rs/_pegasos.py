@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sdca_rs import _core
 from sdca_rs._base import (
     CertifiedLinearModel,
+    _Start,
     choices,
     fraction,
     is_auto,
@@ -19,7 +20,6 @@ from sdca_rs._base import (
 )
 from sdca_rs._core import Progress, Solver, Stream
 from sdca_rs._data import (
-    Floats,
     Labels,
     as_flag,
     as_matrix,
@@ -230,7 +230,7 @@ class Pegasos(CertifiedLinearModel):
 
     def _start(
         self, labels: Labels | None, n_samples: int, n_problems: int
-    ) -> tuple[Floats, Floats, Floats, list[int]] | None:
+    ) -> _Start | None:
         if (
             not as_flag("warm_start", self.warm_start)
             or hasattr(self, "dual_coef_")
@@ -240,7 +240,7 @@ class Pegasos(CertifiedLinearModel):
         # A stream has no dual values.
         dual = np.zeros((n_problems, n_samples))
         self._check_classes(labels)
-        return (dual, *self._models(), self._steps)
+        return (dual, *self._models(), np.array(self._steps, dtype=np.uint64))
 
     def partial_fit(
         self,
@@ -254,10 +254,11 @@ class Pegasos(CertifiedLinearModel):
         Goes on from where the last call, or :meth:`fit`, ended. All rows of a stream
         belong to one problem: give ``lam``, which does not depend on how many they
         are. (With ``C``, ``lam`` is ``1 / (C W)`` with the weight ``W`` of the first
-        rows.) Weights count as they are: those of a stream should have mean 1. The
-        first rows also decide how the intercept is scaled, and the default of ``eta0``.
-        Other settings may change between calls. With ``output="average"`` the model is
-        the mean over all steps, whatever ``average_from``.
+        rows.) Weights count as they are: those of a stream should have mean 1. All
+        rows so far decide how the intercept is scaled, and the default of ``eta0``; a
+        part with fewer rows than ``batch_size`` takes a part of a step. Other settings
+        may change between calls. With ``output="average"`` the model is the mean over
+        all steps, whatever ``average_from``.
 
         Parameters
         ----------
@@ -336,7 +337,7 @@ class Pegasos(CertifiedLinearModel):
         ):
             self.__dict__.pop(name, None)
         self._streams, self._lam = streams, lam
-        self._steps = [stream.steps for stream in streams]
+        self._steps = [round(stream.steps) for stream in streams]
         models = [s.mean if self.output == "average" else s.last for s in streams]
         if labels is None:
             ((self.coef_, self.intercept_),) = models

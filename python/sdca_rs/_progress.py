@@ -175,7 +175,10 @@ def _epochs_needed(fit: Fit, tol: float) -> float | None:
     before = int(epochs.searchsorted(0.5 * epochs[-1]))
     if before >= len(epochs) - 1:
         before = len(epochs) - 2
-    if before < 0 or not (0 < target < gaps[-1] < gaps[before]):
+    if before < 0 or not (0 < target < gaps[-1] < gaps[before] < math.inf):
         return None
-    rate = math.log(gaps[before] / gaps[-1]) / (epochs[-1] - epochs[before])
-    return float(epochs[-1] + math.log(gaps[-1] / target) / rate)
+    # Logarithms one by one: a quotient may overflow.
+    last, past = math.log(gaps[-1]), math.log(gaps[before])
+    rate = (past - last) / (epochs[-1] - epochs[before])
+    needed = epochs[-1] + (last - math.log(target)) / rate if rate > 0 else math.inf
+    return float(needed) if needed < math.inf else None

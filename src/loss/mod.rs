@@ -97,6 +97,11 @@ pub trait Loss: Copy + Send + Sync + 'static {
 
     /// Largest `gamma` such that `phi'` is `1 / gamma`-Lipschitz; 0 if `phi` is not smooth.
     fn smoothness(&self) -> f64;
+
+    /// Whether `phi'` jumps somewhere. (Where it does not, it may still grow without bounds, as for Poisson.)
+    fn has_kinks(&self) -> bool {
+        self.smoothness() == 0.0 && self.lipschitz().is_finite()
+    }
 }
 
 /// The targets that a loss accepts.

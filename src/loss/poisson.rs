@@ -38,7 +38,12 @@ impl Loss for Poisson {
     #[inline]
     fn conjugate(&self, a: f64, y: f64) -> f64 {
         let u = y - a;
-        if u >= 0.0 {
+        // With s = a / y this is y ((1 - s) ln(1 - s) + s) - a ln y, whose terms are not much larger than a,
+        // where u ln u and y ln y would cancel.
+        let s = a / y;
+        if y > 0.0 && s.abs() <= 0.5 {
+            y * ((1.0 - s) * (-s).ln_1p() + s) - a * y.ln()
+        } else if u >= 0.0 {
             entropy(u) - entropy(y)
         } else {
             f64::INFINITY

@@ -3,7 +3,7 @@
 //! `y` are the targets and `c` the weights of the rows, all 1 if there are none. A row of weight 0
 //! counts for nothing, even where its loss is infinite.
 
-use super::Loss;
+use super::{Link, Loss};
 use crate::kernel::{Level, lanes};
 
 /// `sum_i c_i term(u_i, y_i)`.
@@ -51,14 +51,24 @@ pub(crate) fn conjugates<L: Loss>(loss: L, a: &[f64], y: &[f64], c: Option<&[f64
 }
 
 /// `sum_i c_i |phi'(p_i + b; y_i)| (|p_i + b| + |y_i|)`: what rounding of the predictions does to the losses, in
-/// units of rounding.
+/// units of rounding. Where predictions are logarithms of targets, `ln y_i` stands for `y_i`.
 #[inline(never)]
 pub(crate) fn rounding<L: Loss>(loss: L, p: &[f64], b: f64, y: &[f64], c: Option<&[f64]>) -> f64 {
     let [sizes] = sum(p, y, c, |p, y| {
         let p = p + b;
-        [loss.slope(p, y).abs() * (p.abs() + y.abs())]
+        [loss.slope(p, y).abs() * (p.abs() + linked::<L>(y).abs())]
     });
     sizes
+}
+
+/// The target in units of predictions; 0 for a logarithm that is infinite.
+#[inline(always)]
+fn linked<L: Loss>(y: f64) -> f64 {
+    match L::LINK {
+        Link::Identity | Link::Logit => y,
+        Link::Log if y > 0.0 => y.ln(),
+        Link::Log => 0.0,
+    }
 }
 
 /// `sum_i c_i a_i d_i`.
@@ -244,7 +254,8 @@ mod tests {
                     "{}",
                     L::NAME
                 );
-                let size = |p: f64, y: f64| loss.slope(p, y).abs() * (p.abs() + y.abs());
+                let size =
+                    |p: f64, y: f64| loss.slope(p, y).abs() * (p.abs() + linked::<L>(y).abs());
                 let sizes = naive(&|i| size(p[i] + 0.3, y[i]));
                 assert!(close(rounding(loss, &p, 0.3, &y, c), sizes), "{}", L::NAME);
                 let conjugate = naive(&|i| loss.conjugate(a[i], y[i]));

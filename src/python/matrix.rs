@@ -40,6 +40,16 @@ pub(super) trait RowsVisitor {
 }
 
 impl Matrix<'_> {
+    /// Number of rows, as far as that is known before the matrix is checked.
+    pub(super) fn n_rows(&self) -> usize {
+        match self {
+            Self::Dense64(x) => x.shape()[0],
+            Self::Dense32(x) => x.shape()[0],
+            Self::Csr(_, _, Indices::I32(p), _) => p.len().saturating_sub(1),
+            Self::Csr(_, _, Indices::I64(p), _) => p.len().saturating_sub(1),
+        }
+    }
+
     /// Finds the type of the rows and hands them to `visitor`: the one place where storage becomes
     /// a type.
     pub(super) fn visit<V: RowsVisitor>(&self, py: Python<'_>, visitor: V) -> PyResult<V::Out> {

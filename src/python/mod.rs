@@ -22,17 +22,20 @@ mod watcher;
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
-use pyo3::exceptions::PyValueError;
+use numpy::{
+    Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
+};
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::error::Error;
-use crate::kernel::catch_stray;
+use crate::error::{self, Error};
 use crate::loss::{self, Link, Loss, SPECS, Target};
+use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::one_vs_rest;
 use crate::order::Sampling;
 use crate::predict;
@@ -48,8 +51,43 @@ use watcher::{Outside, Watcher};
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
-        PyValueError::new_err(error.to_string())
+        match error {
+            Error::Memory { .. } => PyMemoryError::new_err(error.to_string()),
+            _ => PyValueError::new_err(error.to_string()),
+        }
     }
+}
+
+/// Does the work of a function that Python calls: what it raises, or a panic, becomes an exception like any other.
+fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let result = catch_unwind(AssertUnwindSafe(|| error::catch(|| Ok(work()))));
+    match result {
+        Ok(Ok(result)) => result,
+        Ok(Err(error)) => Err(error.into()),
+        Err(payload) => {
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+            let text = text.unwrap_or("a panic without a message");
+            Err(PyRuntimeError::new_err(format!(
+                "sdca_rs: found an error of its own ({text}), please report it"
+            )))
+        }
+    }
+}
+
+/// An array that numpy has the memory of.
+fn new_array<'py, T: Element>(py: Python<'py>, len: usize) -> PyResult<Bound<'py, PyArray1<T>>> {
+    let empty = py
+        .import("numpy")?
+        .call_method1("empty", (len, T::get_dtype(py)))?;
+    Ok(empty.cast_into::<PyArray1<T>>()?)
+}
+
+/// A copy that numpy has the memory of.
+fn copy_of<'py>(py: Python<'py>, values: &[f64]) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let array = new_array(py, values.len())?;
+    array.readwrite().as_slice_mut()?.copy_from_slice(values);
+    Ok(array)
 }
 
 /// The compiled core of `sdca_rs`. Private: use the package.
@@ -66,7 +104,7 @@ mod _core {
     #[pymodule_export]
     use super::{
         PyFit, PySolver, PyStream, decision_function, fit, has_duplicates, losses, objectives,
-        partial_fit,
+        partial_fit, predict_classes,
     };
 }
 
@@ -125,7 +163,7 @@ fn run<J: Job>(
         type Out = J::Out;
         fn visit<R: Rows>(self, rows: &R) -> Result<J::Out, Error> {
             let Self(py, loss, job) = self;
-            py.detach(|| catch_stray(|| job.run(rows, loss)))
+            py.detach(|| error::catch(|| job.run(rows, loss)))
         }
     }
     struct WithRows<'a, 'py, J>(Python<'py>, &'a Matrix<'py>, J);
@@ -141,7 +179,7 @@ fn run<J: Job>(
 /// Checks a CSR matrix and says whether a column occurs twice in some row.
 #[pyfunction]
 fn has_duplicates(py: Python<'_>, X: Matrix<'_>) -> PyResult<bool> {
-    X.has_duplicates(py)
+    guarded(|| X.has_duplicates(py))
 }
 
 /// What is to be minimised, but for the rows, the loss and the targets.
@@ -341,7 +379,7 @@ struct PyStart<'py> {
     #[pyo3(item(2))]
     intercept: PyReadonlyArray1<'py, f64>,
     #[pyo3(item(3))]
-    steps: Vec<u64>,
+    steps: PyReadonlyArray1<'py, u64>,
 }
 
 /// Fits one problem, or one for each of `n_classes` classes against the rest.
@@ -373,56 +411,65 @@ fn fit<'py>(
     start: Option<PyStart<'py>>,
     report: Option<Py<PyAny>>,
 ) -> PyResult<Vec<PyFit>> {
-    let max_time = match max_time {
-        None => None,
-        Some(seconds) if seconds > 0.0 => Duration::try_from_secs_f64(seconds).ok(),
-        Some(seconds) => {
-            return Err(parameter("max_time", seconds, "a number of seconds > 0, or None").into());
+    guarded(|| {
+        let max_time = match max_time {
+            None => None,
+            Some(seconds) if seconds > 0.0 => Duration::try_from_secs_f64(seconds).ok(),
+            Some(seconds) => {
+                return Err(
+                    parameter("max_time", seconds, "a number of seconds > 0, or None").into(),
+                );
+            }
+        };
+        let outside = Outside::default();
+        let starts = match &start {
+            None => None,
+            Some(start) => Some(Starts {
+                dual: start.dual.as_slice()?,
+                coef: start.coef.as_slice()?,
+                intercept: slice("intercept", &start.intercept)?,
+                steps: start.steps.as_slice()?,
+            }),
+        };
+        let setting = Setting::new(sample_weight.as_ref(), C, lam, fit_intercept)?;
+        let (y, report) = (slice("y", &y)?, report.as_ref());
+        let budget = &Budget {
+            tol,
+            max_epochs: max_iter,
+            max_time,
+            record_every,
+        };
+        macro_rules! by {
+            ($solver:expr) => {{
+                let job = FitJob {
+                    solver: $solver,
+                    setting,
+                    y,
+                    n_classes,
+                    budget,
+                    starts,
+                    n_threads,
+                    report,
+                    outside: &outside,
+                };
+                run(py, &X, loss, loss_param, job)
+            }};
         }
-    };
-    let outside = Outside::default();
-    let starts = match &start {
-        None => None,
-        Some(start) => Some(Starts {
-            dual: start.dual.as_slice()?,
-            coef: start.coef.as_slice()?,
-            intercept: slice("intercept", &start.intercept)?,
-            steps: &start.steps,
-        }),
-    };
-    let setting = Setting::new(sample_weight.as_ref(), C, lam, fit_intercept)?;
-    let (y, report) = (slice("y", &y)?, report.as_ref());
-    let budget = &Budget {
-        tol,
-        max_epochs: max_iter,
-        max_time,
-        record_every,
-    };
-    macro_rules! by {
-        ($solver:expr) => {{
-            let job = FitJob {
-                solver: $solver,
-                setting,
-                y,
-                n_classes,
-                budget,
-                starts,
-                n_threads,
-                report,
-                outside: &outside,
-            };
-            run(py, &X, loss, loss_param, job)
-        }};
-    }
-    let fits = match &solver.0 {
-        Settings::Sdca(solver) => by!(solver),
-        Settings::Asdca(solver) => by!(solver),
-        Settings::Pegasos(solver) => by!(solver),
-        Settings::Subgradient(solver) => by!(solver),
-        Settings::DualGradient(solver) => by!(solver),
-    };
-    outside.check()?;
-    fits?.into_iter().map(|fit| PyFit::new(py, fit)).collect()
+        let fits = match &solver.0 {
+            Settings::Sdca(solver) => by!(solver),
+            Settings::Asdca(solver) => by!(solver),
+            Settings::Pegasos(solver) => by!(solver),
+            Settings::Subgradient(solver) => by!(solver),
+            Settings::DualGradient(solver) => by!(solver),
+        };
+        outside.check()?;
+        let fits = fits?;
+        let mut all = memory::with_capacity(fits.len());
+        for fit in fits {
+            all.push(PyFit::new(py, fit)?);
+        }
+        Ok(all)
+    })
 }
 
 /// See [`Start`]; the problems one after the other.
@@ -516,7 +563,7 @@ impl<S: Solver> Job for FitJob<'_, S> {
         if n_problems == 1 {
             return Ok(vec![solve(0, self.y, None, max_time)?]);
         }
-        let classes: Vec<u32> = self.y.iter().map(|&class| class as u32).collect();
+        let classes: Vec<u32> = self.y.iter().map(|&class| class as u32).into_vec();
         let targets = |class: usize| one_vs_rest::targets(&classes, class as u32);
         let groups = match self.starts {
             None => one_vs_rest::groups(n_problems, GROUP),
@@ -543,7 +590,7 @@ impl<S: Solver> Job for FitJob<'_, S> {
             .flatten()
             .map(Some)
             .map(Mutex::new)
-            .collect();
+            .into_vec();
         one_vs_rest::fit_classes(
             n_problems,
             self.n_threads,
@@ -579,21 +626,25 @@ fn partial_fit<'py>(
     fit_intercept: bool,
     streams: Option<Vec<PyRef<'py, PyStream>>>,
 ) -> PyResult<Vec<PyStream>> {
-    let Settings::Pegasos(pegasos) = &solver.0 else {
-        return Err(parameter("solver", "another", "Pegasos, the one that has partial_fit").into());
-    };
-    let outside = Outside::default();
-    let job = StreamJob {
-        pegasos,
-        setting: Setting::new(sample_weight.as_ref(), None, Some(lam), fit_intercept)?,
-        y: slice("y", &y)?,
-        n_classes,
-        streams: streams.map(|all| all.iter().map(|stream| stream.0.clone()).collect()),
-        outside: &outside,
-    };
-    let streams = run(py, &X, loss, loss_param, job);
-    outside.check()?;
-    Ok(streams?.into_iter().map(PyStream).collect())
+    guarded(|| {
+        let Settings::Pegasos(pegasos) = &solver.0 else {
+            return Err(
+                parameter("solver", "another", "Pegasos, the one that has partial_fit").into(),
+            );
+        };
+        let outside = Outside::default();
+        let job = StreamJob {
+            pegasos,
+            setting: Setting::new(sample_weight.as_ref(), None, Some(lam), fit_intercept)?,
+            y: slice("y", &y)?,
+            n_classes,
+            streams: streams.map(|all| all.iter().map(|stream| stream.0.duplicate()).into_vec()),
+            outside: &outside,
+        };
+        let streams = run(py, &X, loss, loss_param, job);
+        outside.check()?;
+        Ok(streams?.into_iter().map(PyStream).into_vec())
+    })
 }
 
 struct StreamJob<'a> {
@@ -616,8 +667,8 @@ impl Job for StreamJob<'_> {
             1
         };
         let mut streams = match self.streams {
-            None => vec![None; n_problems],
-            Some(streams) => streams.into_iter().map(Some).collect(),
+            None => memory::filled(n_problems, None),
+            Some(streams) => streams.into_iter().map(Some).into_vec(),
         };
         if streams.len() != n_problems {
             return Err(Error::Length {
@@ -627,7 +678,7 @@ impl Job for StreamJob<'_> {
                 why: "one for each problem",
             });
         }
-        let classes: Vec<u32> = self.y.iter().map(|&class| class as u32).collect();
+        let classes: Vec<u32> = self.y.iter().map(|&class| class as u32).into_vec();
         let one = |(class, stream): (usize, &mut Option<Stream>)| {
             let targets = if n_problems == 1 {
                 Cow::Borrowed(self.y)
@@ -646,7 +697,11 @@ impl Job for StreamJob<'_> {
             self.pegasos
                 .partial_solve(&problem, stream.take(), &mut watcher)
         };
-        streams.iter_mut().enumerate().map(one).collect()
+        let mut done = memory::with_capacity(n_problems);
+        for stream in streams.iter_mut().enumerate() {
+            done.push(one(stream)?);
+        }
+        Ok(done)
     }
 }
 
@@ -655,11 +710,11 @@ impl Job for StreamJob<'_> {
 struct PyStream(Stream);
 
 /// The numbers of [`Scales`], in their order.
-type Numbers = (f64, f64, f64, f64);
+type Numbers = (f64, f64, f64, f64, f64);
 
 /// The contents of a [`Stream`], for pickling.
 type Contents<'py> = (
-    u64,
+    f64,
     (Bound<'py, PyArray1<f64>>, f64),
     (Bound<'py, PyArray1<f64>>, f64),
     Option<(Bound<'py, PyArray1<f64>>, Numbers)>,
@@ -670,85 +725,90 @@ impl PyStream {
     #[new]
     #[pyo3(signature = (steps, last, mean, scales))]
     fn new(
-        steps: u64,
+        steps: f64,
         last: (PyReadonlyArray1<'_, f64>, f64),
         mean: (PyReadonlyArray1<'_, f64>, f64),
         scales: Option<(PyReadonlyArray1<'_, f64>, Numbers)>,
     ) -> PyResult<Self> {
-        let model = |(coef, intercept): (PyReadonlyArray1<'_, f64>, f64)| {
-            slice("coef", &coef).map(|coef| Model {
-                coef: coef.to_vec(),
-                intercept,
-            })
-        };
-        let scales = scales.map(|(mean_row, rest)| {
-            let (intercept_weight, longest_step, curvature, primal_at_zero) = rest;
-            slice("mean_row", &mean_row).map(|mean_row| Scales {
-                mean_row: mean_row.to_vec(),
-                intercept_weight,
-                longest_step,
-                curvature,
-                primal_at_zero,
-            })
-        });
-        Ok(Self(Stream {
-            steps,
-            last: model(last)?,
-            mean: model(mean)?,
-            scales: scales.transpose()?,
-        }))
+        guarded(|| {
+            let model = |(coef, intercept): (PyReadonlyArray1<'_, f64>, f64)| {
+                slice("coef", &coef).map(|coef| Model {
+                    coef: coef.duplicate(),
+                    intercept,
+                })
+            };
+            let scales = scales.map(|(mean_row, rest)| {
+                let (mean_sq_norm, weight, longest_step, curvature, loss_at_zero) = rest;
+                slice("mean_row", &mean_row).map(|mean_row| Scales {
+                    mean_row: mean_row.duplicate(),
+                    mean_sq_norm,
+                    weight,
+                    longest_step,
+                    curvature,
+                    loss_at_zero,
+                })
+            });
+            Ok(Self(Stream {
+                steps,
+                last: model(last)?,
+                mean: model(mean)?,
+                scales: scales.transpose()?,
+            }))
+        })
     }
 
-    fn __getnewargs__<'py>(&self, py: Python<'py>) -> Contents<'py> {
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Contents<'py>> {
         let Stream {
             steps,
             last,
             mean,
             scales,
         } = &self.0;
-        let array = |values: &[f64]| PyArray1::from_slice(py, values);
+        let array = |values: &[f64]| copy_of(py, values);
         let scales = scales.as_ref().map(|scales| {
             let Scales {
                 mean_row,
-                intercept_weight,
+                mean_sq_norm,
+                weight,
                 longest_step,
                 curvature,
-                primal_at_zero,
+                loss_at_zero,
             } = scales;
             let rest = (
-                *intercept_weight,
+                *mean_sq_norm,
+                *weight,
                 *longest_step,
                 *curvature,
-                *primal_at_zero,
+                *loss_at_zero,
             );
-            (array(mean_row), rest)
+            array(mean_row).map(|mean_row| (mean_row, rest))
         });
-        (
+        Ok((
             *steps,
-            (array(&last.coef), last.intercept),
-            (array(&mean.coef), mean.intercept),
-            scales,
-        )
+            (array(&last.coef)?, last.intercept),
+            (array(&mean.coef)?, mean.intercept),
+            scales.transpose()?,
+        ))
     }
 
-    /// Steps done.
+    /// Steps done; one for fewer rows than a batch counts in part.
     #[getter]
-    fn steps(&self) -> u64 {
+    fn steps(&self) -> f64 {
         self.0.steps
     }
 
     /// Coefficients and intercept after the last step.
     #[getter]
-    fn last<'py>(&self, py: Python<'py>) -> (Bound<'py, PyArray1<f64>>, f64) {
+    fn last<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyArray1<f64>>, f64)> {
         let Model { coef, intercept } = &self.0.last;
-        (PyArray1::from_slice(py, coef), *intercept)
+        Ok((copy_of(py, coef)?, *intercept))
     }
 
     /// Their mean over all steps.
     #[getter]
-    fn mean<'py>(&self, py: Python<'py>) -> (Bound<'py, PyArray1<f64>>, f64) {
+    fn mean<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyArray1<f64>>, f64)> {
         let Model { coef, intercept } = &self.0.mean;
-        (PyArray1::from_slice(py, coef), *intercept)
+        Ok((copy_of(py, coef)?, *intercept))
     }
 }
 
@@ -772,18 +832,20 @@ fn objectives<'py>(
     intercept: f64,
     dual: Option<PyReadonlyArray1<'py, f64>>,
 ) -> PyResult<(f64, f64)> {
-    let outside = Outside::default();
-    let job = ObjectivesJob {
-        setting: Setting::new(sample_weight.as_ref(), C, lam, fit_intercept)?,
-        y: slice("y", &y)?,
-        coef: slice("coef", &coef)?,
-        intercept,
-        dual: dual.as_ref().map(|a| slice("dual", a)).transpose()?,
-        outside: &outside,
-    };
-    let values = run(py, &X, loss, loss_param, job);
-    outside.check()?;
-    values
+    guarded(|| {
+        let outside = Outside::default();
+        let job = ObjectivesJob {
+            setting: Setting::new(sample_weight.as_ref(), C, lam, fit_intercept)?,
+            y: slice("y", &y)?,
+            coef: slice("coef", &coef)?,
+            intercept,
+            dual: dual.as_ref().map(|a| slice("dual", a)).transpose()?,
+            outside: &outside,
+        };
+        let values = run(py, &X, loss, loss_param, job);
+        outside.check()?;
+        values
+    })
 }
 
 struct ObjectivesJob<'a> {
@@ -843,25 +905,75 @@ fn decision_function<'py>(
     intercept: PyReadonlyArray1<'py, f64>,
     n_threads: usize,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    guarded(|| {
+        let shape = [X.n_rows(), intercept.len()?];
+        let scores = new_array(py, shape[0].saturating_mul(shape[1]))?;
+        let mut room = scores.readwrite();
+        let out = Out::Scores(room.as_slice_mut()?);
+        predict_into(py, &X, &coef, &intercept, n_threads, out)?;
+        drop(room);
+        scores.reshape(shape)
+    })
+}
+
+/// The number of the model with the largest `x_i . w_k + b_k`, for each row of X.
+#[pyfunction]
+#[pyo3(signature = (X, coef, intercept, *, n_threads))]
+fn predict_classes<'py>(
+    py: Python<'py>,
+    X: Matrix<'py>,
+    coef: PyReadonlyArray2<'py, f64>,
+    intercept: PyReadonlyArray1<'py, f64>,
+    n_threads: usize,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    guarded(|| {
+        let numbers = new_array(py, X.n_rows())?;
+        let mut room = numbers.readwrite();
+        let out = Out::Classes(room.as_slice_mut()?);
+        predict_into(py, &X, &coef, &intercept, n_threads, out)?;
+        drop(room);
+        Ok(numbers)
+    })
+}
+
+/// Where predictions go.
+enum Out<'a> {
+    Scores(&'a mut [f64]),
+    Classes(&'a mut [i64]),
+}
+
+fn predict_into<'py>(
+    py: Python<'py>,
+    X: &Matrix<'py>,
+    coef: &PyReadonlyArray2<'py, f64>,
+    intercept: &PyReadonlyArray1<'py, f64>,
+    n_threads: usize,
+    out: Out<'_>,
+) -> PyResult<()> {
     struct Predict<'a, 'py> {
         py: Python<'py>,
         coefs: &'a [f64],
         intercepts: &'a [f64],
         n_threads: usize,
         outside: &'a Outside,
+        out: Out<'a>,
     }
     impl RowsVisitor for Predict<'_, '_> {
         const READS_OFTEN: bool = false;
-        type Out = (usize, Vec<f64>);
-        fn visit<R: Rows>(self, rows: &R) -> Result<Self::Out, Error> {
+        type Out = ();
+        fn visit<R: Rows>(self, rows: &R) -> Result<(), Error> {
             let (coefs, intercepts, n_threads) = (self.coefs, self.intercepts, self.n_threads);
             let mut watcher = Watcher::silent(self.outside);
             self.py.detach(|| {
-                let mut watch = Watch::new(None, &mut watcher);
-                let values = catch_stray(|| {
-                    predict::predictions(rows, coefs, intercepts, n_threads, &mut watch)
-                })?;
-                Ok((rows.n_rows(), values))
+                let watch = &mut Watch::new(None, &mut watcher);
+                error::catch(|| match self.out {
+                    Out::Scores(out) => {
+                        predict::write_predictions(rows, coefs, intercepts, n_threads, watch, out)
+                    }
+                    Out::Classes(out) => {
+                        predict::write_best(rows, coefs, intercepts, n_threads, watch, out)
+                    }
+                })
             })
         }
     }
@@ -869,14 +981,14 @@ fn decision_function<'py>(
     let predict = Predict {
         py,
         coefs: coef.as_slice()?,
-        intercepts: slice("intercept", &intercept)?,
+        intercepts: slice("intercept", intercept)?,
         n_threads,
         outside: &outside,
+        out,
     };
-    let values = X.visit(py, predict);
+    let done = X.visit(py, predict);
     outside.check()?;
-    let (n_rows, values) = values?;
-    PyArray1::from_vec(py, values).reshape([n_rows, intercept.len()?])
+    done
 }
 
 /// The result of a fit.
@@ -910,11 +1022,7 @@ impl PyFit {
     fn new(py: Python<'_>, fit: Fit) -> PyResult<Self> {
         let history = PyDict::new(py);
         let column = |value: fn(&Record) -> f64| -> Bound<'_, PyArray1<f64>> {
-            fit.history
-                .iter()
-                .map(value)
-                .collect::<Vec<_>>()
-                .into_pyarray(py)
+            fit.history.iter().map(value).into_vec().into_pyarray(py)
         };
         history.set_item("epoch", column(|record| record.epoch))?;
         history.set_item("seconds", column(|record| record.seconds))?;
@@ -926,7 +1034,7 @@ impl PyFit {
             .history
             .iter()
             .map(|record| record.certificate.support)
-            .collect();
+            .into_vec();
         history.set_item("support", support.into_pyarray(py))?;
         let phases = fit.history.iter().map(|record| record.phase.name());
         let phases = PyList::new(py, phases)?;

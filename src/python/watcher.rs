@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 
+use super::copy_of;
 use crate::run::{Monitor, Progress};
 
 /// What may come in from outside while work is going on: a signal, or an exception from a callback.
@@ -83,7 +84,7 @@ impl Monitor for Watcher<'_> {
             return ControlFlow::Continue(());
         };
         let answer = Python::attach(|py| {
-            let shown = PyProgress::new(py, self.class, progress);
+            let shown = PyProgress::new(py, self.class, progress)?;
             report.bind(py).call1((shown,))?.is_truthy()
         });
         match answer {
@@ -144,9 +145,9 @@ pub(super) struct PyProgress {
 }
 
 impl PyProgress {
-    fn new(py: Python<'_>, class_index: usize, progress: &Progress<'_>) -> Self {
+    fn new(py: Python<'_>, class_index: usize, progress: &Progress<'_>) -> PyResult<Self> {
         let certificate = progress.record.certificate;
-        Self {
+        Ok(Self {
             class_index,
             epoch: progress.record.epoch,
             seconds: progress.record.seconds,
@@ -155,9 +156,9 @@ impl PyProgress {
             dual: certificate.dual,
             gap: certificate.gap,
             support: certificate.support,
-            coef: PyArray1::from_slice(py, progress.coef).unbind(),
+            coef: copy_of(py, progress.coef)?.unbind(),
             intercept: progress.intercept,
-        }
+        })
     }
 }
 

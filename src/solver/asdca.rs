@@ -26,8 +26,9 @@
 //! values `-phi'`: the certificate is `P(w) - D(a)`. The intercept is that of [`super::sdca`]: one
 //! more column of centred rows, whose centre moves after each epoch.
 
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::loss::Loss;
+use crate::memory;
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem, rows_per_block};
 use crate::rows::Rows;
@@ -84,57 +85,59 @@ impl Solver for Asdca {
         start: Option<Start<'_>>,
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error> {
-        budget.check()?;
-        check_average_from(self.average_from)?;
-        let gamma = problem.loss().smoothness();
-        if gamma == 0.0 {
-            return Err(Error::NotSmooth {
-                found: L::NAME,
-                relative: L::SMOOTH_RELATIVE,
-            });
-        }
-        if self.batch_size == 0 {
-            return Err(parameter("batch_size", 0, "an integer >= 1"));
-        }
-        let rows = problem.rows();
-        let mut watch = Watch::new(budget.max_time, monitor);
-        let (mut state, moving) = State::new(problem, start, &mut watch)?;
-        let batch = self.batch_size.clamp(1, moving.len().max(1));
-        state.theta = match self.theta {
-            None => theory::theta(gamma / state.max_q, batch as f64),
-            Some(theta) if 0.0 < theta && theta <= 1.0 => theta,
-            Some(theta) => {
-                return Err(parameter("theta", theta, "a number > 0 and at most 1"));
+        error::catch(|| {
+            budget.check()?;
+            check_average_from(self.average_from)?;
+            let gamma = problem.loss().smoothness();
+            if gamma == 0.0 {
+                return Err(Error::NotSmooth {
+                    found: L::NAME,
+                    relative: L::SMOOTH_RELATIVE,
+                });
             }
-        };
-        let epoch = moving.len().div_ceil(batch) as u64;
-        let team = Team::new(rows, batch, self.n_threads)?;
-        team.announce(&mut watch);
-        // On small data: see `Pace`. A step is a quarter of what it could be.
-        let studied =
-            budget.record_every.is_some() || self.output != Output::Last || start.is_some();
-        let finish = if studied { 0.0 } else { 8.0 };
-        let pace = Pace::new(problem, epoch, finish, state.mean_q);
-        let mut run = Run {
-            problem,
-            state,
-            chosen: self.theta.is_some(),
-            team,
-            order: Order::new(self.sampling, self.seed, moving),
-            distinct: self.sampling == Sampling::Random,
-            drawn: Vec::new(),
-            keeper: Keeper::new(
-                self.output,
-                self.average_from,
-                epoch,
-                budget.max_epochs,
-                self.seed,
-                || Sums::new(rows.n_rows()),
-            ),
-            batch,
-            block: (rows_per_block(rows.n_rows(), rows.n_stored()) / batch).max(1) as u64,
-        };
-        course::run(&mut run, budget, pace, &mut watch)
+            if self.batch_size == 0 {
+                return Err(parameter("batch_size", 0, "an integer >= 1"));
+            }
+            let rows = problem.rows();
+            let mut watch = Watch::new(budget.max_time, monitor);
+            let (mut state, moving) = State::new(problem, start, &mut watch)?;
+            let batch = self.batch_size.clamp(1, moving.len().max(1));
+            state.theta = match self.theta {
+                None => theory::theta(gamma / state.max_q, batch as f64),
+                Some(theta) if 0.0 < theta && theta <= 1.0 => theta,
+                Some(theta) => {
+                    return Err(parameter("theta", theta, "a number > 0 and at most 1"));
+                }
+            };
+            let epoch = moving.len().div_ceil(batch) as u64;
+            let team = Team::new(rows, batch, self.n_threads)?;
+            team.announce(&mut watch);
+            // On small data: see `Pace`. A step is a quarter of what it could be.
+            let studied =
+                budget.record_every.is_some() || self.output != Output::Last || start.is_some();
+            let finish = if studied { 0.0 } else { 8.0 };
+            let pace = Pace::new(problem, epoch, finish, state.mean_q);
+            let mut run = Run {
+                problem,
+                state,
+                chosen: self.theta.is_some(),
+                team,
+                order: Order::new(self.sampling, self.seed, moving),
+                distinct: self.sampling == Sampling::Random,
+                drawn: Vec::new(),
+                keeper: Keeper::new(
+                    self.output,
+                    self.average_from,
+                    epoch,
+                    budget.max_epochs,
+                    self.seed,
+                    || Sums::new(rows.n_rows()),
+                ),
+                batch,
+                block: (rows_per_block(rows.n_rows(), rows.n_stored()) / batch).max(1) as u64,
+            };
+            course::run(&mut run, budget, pace, &mut watch)
+        })
     }
 }
 
@@ -180,15 +183,15 @@ impl State {
     ) -> Result<(Self, Vec<u32>), Error> {
         let n_rows = problem.rows().n_rows();
         let start = start.map(|start| start.dual_for(problem)).transpose()?;
-        let mut rows = Vec::with_capacity(n_rows);
-        let mut spreads = Vec::with_capacity(n_rows);
+        let mut rows = memory::with_capacity(n_rows);
+        let mut spreads = memory::with_capacity(n_rows);
         let frame = Frame::new(problem, watch, &mut |i, m, spread| {
             let a = start.as_ref().map_or(0.0, |start| start[i]);
             let y = problem.target(i);
             rows.push(Row { a, y, m });
             spreads.push(spread);
         })?;
-        let mut moving = Vec::with_capacity(n_rows);
+        let mut moving = memory::with_capacity(n_rows);
         let mut max_q = 0.0;
         for (i, row) in rows.iter_mut().enumerate() {
             let rate = problem.rate(i);
@@ -247,7 +250,7 @@ impl State {
     ) -> Result<(), Error> {
         let (rows, theta) = (problem.rows(), self.theta);
         let mut shares = std::mem::take(&mut self.shares);
-        shares.resize(batch.len(), 0.0);
+        memory::resize(&mut shares, batch.len(), 0.0);
         // First the new dual values, all of them from the same u.
         team.map(batch, &mut shares, watch, |_, i| {
             let row = self.rows[i];
@@ -317,6 +320,15 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
 
     fn is_perfect(&self, point: &Point) -> bool {
         self.problem.is_perfect(point)
+    }
+
+    fn prefer_zero(
+        &self,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<bool, Error> {
+        self.problem.prefer_zero(precision, point, watch)
     }
 
     fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {

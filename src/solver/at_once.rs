@@ -11,6 +11,7 @@
 
 use crate::error::Error;
 use crate::loss::{Loss, sums};
+use crate::memory;
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
 use crate::run::{Budget, Fit, Phase, Watch};
@@ -50,7 +51,7 @@ pub(crate) fn run<R: Rows, L: Loss>(
 ) -> Result<Option<Fit>, Error> {
     let mut mu = Vec::new();
     if problem.fit_intercept() {
-        mu.resize(problem.rows().n_cols(), 0.0);
+        memory::resize(&mut mu, problem.rows().n_cols(), 0.0);
         let share = |i| problem.weight(i) / problem.total_weight();
         problem.add_rows(share, &mut mu, watch)?;
     }
@@ -82,7 +83,7 @@ fn solve<R: Rows, L: Loss>(
     let share = |i: usize| problem.weight(i) / problem.total_weight();
     let at_zero = |i: usize| -loss.slope(0.0, problem.target(i));
     let gradient = design.sum(|i| -share(i) * at_zero(i), watch)?;
-    let mut weights = vec![0.0; problem.rows().n_rows()];
+    let mut weights = memory::zeros(problem.rows().n_rows());
     let losses = problem.by_blocks(watch, |block| {
         let (y, c) = problem.labels(block.clone());
         sums::values(loss, &weights[block], 0.0, y, c)
@@ -99,7 +100,10 @@ fn solve<R: Rows, L: Loss>(
         weights: &weights,
     };
     let mut memory = Memory::new(&loss);
-    let direction = hessian.direction(&gradient, precision, &mut memory, watch)?;
+    let direction = match hessian.direction(&gradient, precision, &mut memory, watch) {
+        Err(Error::OutOfTime) => return Ok(None),
+        direction => direction?,
+    };
     let curvature = loss.curvature(at_zero(0), problem.target(0));
     let mean_q = memory.spread / (curvature * problem.lambda() * problem.total_weight());
     // The ordinary run refuses infinities and NaNs in X.
@@ -108,7 +112,7 @@ fn solve<R: Rows, L: Loss>(
     }
     let mut predictions = weights;
     design.products(&direction, &mut predictions, watch)?;
-    let mut dual = vec![0.0; predictions.len()];
+    let mut dual = memory::zeros(predictions.len());
     watch.fill(&mut dual, size, |from, dual| {
         let block = from..from + dual.len();
         let (p, (y, c)) = (&predictions[block.clone()], problem.labels(block));
@@ -171,5 +175,14 @@ impl<R: Rows, L: Loss> Process for Solved<'_, '_, R, L> {
 
     fn is_perfect(&self, point: &Point) -> bool {
         self.problem.is_perfect(point)
+    }
+
+    fn prefer_zero(
+        &self,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<bool, Error> {
+        self.problem.prefer_zero(precision, point, watch)
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::crew::Crew;
 use crate::error::Error;
+use crate::memory;
 use crate::rows::Rows;
 use crate::run::{BLOCK, Watch};
 
@@ -134,7 +135,7 @@ impl Team {
         let work = |number: usize, spare: &mut [Vec<f64>]| {
             let range = number * piece..rows.len().min((number + 1) * piece);
             spare[0].clear();
-            spare[0].resize(sum.len(), 0.0);
+            memory::resize(&mut spare[0], sum.len(), 0.0);
             one(&rows[range.clone()], &shares[range], &mut spare[0]);
         };
         self.crew.change(&mut self.spare, 1, &work);

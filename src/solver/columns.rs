@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::kernel::Level;
 use crate::kernel::gram::{self, Block, Entry, LANES};
 use crate::loss::Loss;
+use crate::memory::{self, IntoVec as _};
 use crate::problem::Problem;
 use crate::rows::Rows;
 use crate::run::Watch;
@@ -60,7 +61,7 @@ impl Columns {
             strays_per_row: per_row,
         };
         if R::IS_SPARSE {
-            let mut counts = vec![0u32; n_cols];
+            let mut counts = memory::filled(n_cols, 0u32);
             let sampled = n_rows.min(SAMPLE);
             for k in 0..sampled {
                 rows.visit(k * n_rows / sampled, |j, _| counts[j] += 1);
@@ -68,7 +69,7 @@ impl Columns {
             let least = DENSE * sampled as f64;
             columns.dense = (0..n_cols)
                 .filter(|&j| f64::from(counts[j]) >= least)
-                .collect();
+                .into_vec();
             columns
                 .dense
                 .sort_by_key(|&j| (std::cmp::Reverse(counts[j]), j));
@@ -77,10 +78,10 @@ impl Columns {
             let taken: f64 = columns.dense.iter().map(|&j| f64::from(counts[j])).sum();
             columns.strays_per_row = (per_row - taken / sampled as f64).max(0.0);
         } else if n_cols <= MAX_DENSE {
-            columns.dense = (0..n_cols).collect();
+            columns.dense = (0..n_cols).into_vec();
             columns.strays_per_row = 0.0;
         }
-        columns.places = vec![columns.dense.len() as u32; n_cols];
+        columns.places = memory::filled(n_cols, columns.dense.len() as u32);
         for (place, &j) in columns.dense.iter().enumerate() {
             columns.places[j] = place as u32;
         }
@@ -139,8 +140,8 @@ impl Gram {
                 let n_kept = if L::IS_QUADRATIC { 0 } else { weights.len() };
                 *self = Self {
                     sums: None,
-                    weights: vec![0.0; n_kept],
-                    largest: vec![0.0; problem.rows().n_cols()],
+                    weights: memory::zeros(n_kept),
+                    largest: memory::zeros(problem.rows().n_cols()),
                 };
             }
             let old = std::mem::take(&mut self.weights);
@@ -228,7 +229,7 @@ impl Part {
                     part[0].add_block(columns, rows, block, &change);
                 }
             });
-            watch.beat()?;
+            watch.beat_in_time()?;
         }
         let mut others = parts.split_off(1);
         let mut sums = parts.pop().expect("there is one");
@@ -247,7 +248,7 @@ impl Part {
         let ones = n_dense + usize::from(has_sparse);
         let used = if fit_intercept { ones + 1 } else { n_dense };
         let width = used.max(ones).next_multiple_of(LANES);
-        let mut empty = vec![0.0; width];
+        let mut empty = memory::zeros(width);
         if fit_intercept {
             for (cell, &j) in empty.iter_mut().zip(&columns.dense) {
                 *cell = -mu[j];
@@ -259,19 +260,19 @@ impl Part {
             width,
             used,
             ones,
-            rows: empty.repeat(COPIED),
+            rows: (0..COPIED * width).map(|k| empty[k % width]).into_vec(),
             empty,
             touched: if has_sparse {
                 width
             } else {
                 n_dense.next_multiple_of(LANES)
             },
-            weights: Vec::with_capacity(COPIED),
+            weights: memory::with_capacity(COPIED),
             strays: Vec::new(),
-            ends: Vec::with_capacity(COPIED),
-            entries: vec![(0, 0.0); n_cols],
-            products: vec![0.0; width * width],
-            mixed: vec![0.0; if has_sparse { n_cols * width } else { 0 }],
+            ends: memory::with_capacity(COPIED),
+            entries: memory::filled(n_cols, (0, 0.0)),
+            products: memory::zeros(width * width),
+            mixed: memory::zeros(if has_sparse { n_cols * width } else { 0 }),
             sparse: System::new(if has_sparse { n_cols } else { 0 }),
         }
     }
@@ -311,7 +312,7 @@ impl Part {
             let shift = &self.empty[..rows.n_cols()];
             let mut count = weights.len();
             let to = block.end.min(from + COPIED - count);
-            weights.extend((from..to).map(&change));
+            memory::extend(weights, (from..to).map(&change));
             if weights[count..].iter().all(|&h| h != 0.0) {
                 let copies = &mut copies[count * *width..][..(to - from) * *width];
                 rows.shifted(from, shift, *width, copies);
@@ -368,8 +369,8 @@ impl Part {
         let entries = &entries[..count.min(entries.len())];
         self.sparse.add_outer(entries, h);
         if self.used > 0 {
-            self.strays
-                .extend(entries.iter().map(|&(column, x)| (column, h * x)));
+            let weighted = entries.iter().map(|&(column, x)| (column, h * x));
+            memory::extend(&mut self.strays, weighted);
         }
     }
 
@@ -437,9 +438,9 @@ impl Part {
                     of_ones[columns.places[j] as usize]
                 }
             };
-            let sums: Vec<f64> = (0..n_cols).map(sum).collect();
+            let sums: Vec<f64> = (0..n_cols).map(sum).into_vec();
             let left = |j: usize| if columns.is_sparse(j) { mu[j] } else { 0.0 };
-            let left: Vec<f64> = (0..n_cols).map(left).collect();
+            let left: Vec<f64> = (0..n_cols).map(left).into_vec();
             system.centre(&left, &sums, of_ones[self.ones]);
         }
     }
@@ -483,7 +484,7 @@ mod tests {
             gram.update(&columns, (&problem, &mu), weights, &mut system, &mut watch)
                 .expect("not interrupted");
             system.add_diagonal(D, 1.0);
-            system.factor();
+            system.factor(&mut watch).expect("not interrupted");
             let mut v: Vec<f64> = (0..size).map(|j| 1.0 + j as f64).collect();
             system.solve(&mut v);
             v

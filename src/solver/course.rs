@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::error::Error;
 use crate::loss::Loss;
+use crate::memory;
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
 use crate::run::{Budget, Certificate, Fit, Phase, Progress, Record, StopReason, Watch};
@@ -54,6 +55,14 @@ pub(crate) trait Process {
 
     /// See [`Problem::is_perfect`].
     fn is_perfect(&self, point: &Point) -> bool;
+
+    /// See [`Problem::prefer_zero`].
+    fn prefer_zero(
+        &self,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<bool, Error>;
 }
 
 /// How a run is paced.
@@ -123,6 +132,7 @@ pub(crate) fn run(
         epoch: process.epoch(),
         point: Point::default(),
         history: Vec::new(),
+        perfect_gap: f64::INFINITY,
     };
     course.go(process, watch)
 }
@@ -133,6 +143,8 @@ struct Course<'b> {
     epoch: u64,
     point: Point,
     history: Vec<Record>,
+    /// The gap of the last evaluation, if the fit was perfect.
+    perfect_gap: f64,
 }
 
 impl Course<'_> {
@@ -140,6 +152,12 @@ impl Course<'_> {
         let last = self.epoch.saturating_mul(self.budget.max_epochs as u64);
         let mut step = 0;
         let mut stop = self.evaluate(process, step, watch)?;
+        let from_zero = self.point.coef.iter().all(|&w| w == 0.0);
+        if from_zero && !self.point.certificate.primal.is_finite() {
+            return Err(Error::Overflow {
+                what: "the objective without coefficients",
+            });
+        }
         process.begin(&self.point);
         if stop.is_none() {
             let answer = process.reconsider(&self.point, &self.history, watch)?;
@@ -168,6 +186,24 @@ impl Course<'_> {
                 }
             }
         }
+        // Nothing to do where the run began without coefficients and has not got worse.
+        let is_better =
+            from_zero && self.point.certificate.primal <= self.history[0].certificate.primal;
+        if !is_better && process.prefer_zero(self.precision(), &mut self.point, watch)? {
+            let last = self
+                .history
+                .last_mut()
+                .expect("the start has been evaluated");
+            last.certificate = self.point.certificate;
+        }
+        let stop = match stop {
+            // Also a run whose time, epochs or callback ended it: it has what was asked for.
+            _ if self.point.certificate.is_within(self.budget.tol) => StopReason::Converged,
+            Some(StopReason::Callback) => StopReason::Callback,
+            _ if self.is_perfect(process) => StopReason::Perfect,
+            Some(reason) => reason,
+            None => StopReason::MaxEpochs,
+        };
         Ok(Fit {
             coef: self.point.coef,
             intercept: self.point.intercept,
@@ -175,12 +211,7 @@ impl Course<'_> {
             certificate: self.point.certificate,
             epochs: self.history.last().map_or(0.0, |record| record.epoch),
             steps: step,
-            stop: match stop {
-                // Also a run whose time, epochs or callback ended it: it has what was asked for.
-                _ if self.point.certificate.is_within(self.budget.tol) => StopReason::Converged,
-                Some(reason) => reason,
-                None => StopReason::MaxEpochs,
-            },
+            stop,
             mean_q: self.pace.mean_q,
             history: self.history,
         })
@@ -195,11 +226,7 @@ impl Course<'_> {
     ) -> Result<Option<StopReason>, Error> {
         let (seconds, cpu_seconds) = (watch.seconds(), watch.cpu_seconds());
         watch.evaluate(|watch| {
-            let precision = match self.pace.least {
-                0 => intercept_precision(self.budget.tol),
-                _ => 0.0,
-            };
-            process.certify(step, precision, &mut self.point, watch)?;
+            process.certify(step, self.precision(), &mut self.point, watch)?;
             let certificate = self.point.certificate;
             if certificate.gap.is_nan() {
                 return Err(Error::Overflow {
@@ -213,21 +240,42 @@ impl Course<'_> {
                 certificate,
                 phase: process.phase(),
             };
-            self.history.push(record);
+            memory::push(&mut self.history, record);
             let answer = watch.show(&Progress {
                 record,
                 coef: &self.point.coef,
                 intercept: self.point.intercept,
             });
             let within = certificate.is_within(self.budget.tol) && step >= self.pace.least;
-            Ok(if within || self.is_perfect(process) {
+            Ok(if within {
                 Some(StopReason::Converged)
             } else if answer.is_break() {
                 Some(StopReason::Callback)
+            } else if self.is_as_good_as_it_gets(process) {
+                Some(StopReason::Perfect)
             } else {
                 None
             })
         })
+    }
+
+    /// The precision of the intercept.
+    fn precision(&self) -> f64 {
+        match self.pace.least {
+            0 => intercept_precision(self.budget.tol),
+            _ => 0.0,
+        }
+    }
+
+    /// Whether the fit is perfect and the gap has not been halved since it was so before.
+    fn is_as_good_as_it_gets(&mut self, process: &dyn Process) -> bool {
+        let gap = self.point.certificate.gap;
+        let is_perfect = self.is_perfect(process);
+        let before = std::mem::replace(
+            &mut self.perfect_gap,
+            if is_perfect { gap } else { f64::INFINITY },
+        );
+        is_perfect && (gap > 0.5 * before || gap <= 0.0)
     }
 
     /// Whether the fit is perfect, which is worth a look only at the start and where `P` has vanished.

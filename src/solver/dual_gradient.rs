@@ -18,9 +18,10 @@
 //! constraint too, by a search for the `b` that makes the new values meet it. Every iterate is
 //! feasible, and `X` counts as centred in `lambda_max`.
 
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::intercept;
 use crate::loss::Loss;
+use crate::memory::{self, IntoVec as _};
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
 use crate::run::{Budget, Fit, Monitor, Watch, parameter};
@@ -76,57 +77,59 @@ impl Solver for DualGradient {
         start: Option<Start<'_>>,
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error> {
-        budget.check()?;
-        check_average_from(self.average_from)?;
-        let n_rows = problem.rows().n_rows();
-        let mut watch = Watch::new(budget.max_time, monitor);
-        let mut a = match start {
-            Some(start) => start.dual_for(problem)?,
-            None => vec![0.0; n_rows],
-        };
-        if problem.fit_intercept() {
-            intercept::balance(&mut a, |i| problem.weight(i));
-        }
-        let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
-        let mut team = Team::new(problem.rows(), n_rows, self.n_threads)?;
-        team.announce(&mut watch);
-        let moving: Vec<u32> = problem.counting().map(|i| i as u32).collect();
-        let sigma = match self.step {
-            None => {
-                largest_eigenvalue(problem, &frame, &moving, &mut team, &mut watch)?
-                    / problem.lambda()
+        error::catch(|| {
+            budget.check()?;
+            check_average_from(self.average_from)?;
+            let n_rows = problem.rows().n_rows();
+            let mut watch = Watch::new(budget.max_time, monitor);
+            let mut a = match start {
+                Some(start) => start.dual_for(problem)?,
+                None => memory::zeros(n_rows),
+            };
+            if problem.fit_intercept() {
+                intercept::balance(&mut a, |i| problem.mass(i));
             }
-            Some(step) if step.is_finite() && step > 0.0 => 1.0 / step,
-            Some(step) => return Err(parameter("step", step, "a finite number > 0")),
-        };
-        let mut run = Run {
-            problem,
-            sigma,
-            guarded: self.step.is_none(),
-            a,
-            coef: Vec::new(),
-            change: Vec::new(),
-            next: vec![0.0; moving.len()],
-            shares: vec![0.0; moving.len()],
-            intercept: 0.0,
-            team,
-            moving,
-            keeper: Keeper::new(
-                self.output,
-                self.average_from,
-                1,
-                budget.max_epochs,
-                self.seed,
-                || Iterates::new(n_rows),
-            ),
-        };
-        problem.coef_of(&run.a, &mut run.coef, &mut watch)?;
-        let pace = Pace {
-            evaluation_cost: EVALUATION_COST,
-            least: 0,
-            mean_q: frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
-        };
-        course::run(&mut run, budget, pace, &mut watch)
+            let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
+            let mut team = Team::new(problem.rows(), n_rows, self.n_threads)?;
+            team.announce(&mut watch);
+            let moving: Vec<u32> = problem.counting().map(|i| i as u32).into_vec();
+            let sigma = match self.step {
+                None => {
+                    largest_eigenvalue(problem, &frame, &moving, &mut team, &mut watch)?
+                        / problem.lambda()
+                }
+                Some(step) if step.is_finite() && step > 0.0 => 1.0 / step,
+                Some(step) => return Err(parameter("step", step, "a finite number > 0")),
+            };
+            let mut run = Run {
+                problem,
+                sigma,
+                guarded: self.step.is_none(),
+                a,
+                coef: Vec::new(),
+                change: Vec::new(),
+                next: memory::zeros(moving.len()),
+                shares: memory::zeros(moving.len()),
+                intercept: 0.0,
+                team,
+                moving,
+                keeper: Keeper::new(
+                    self.output,
+                    self.average_from,
+                    1,
+                    budget.max_epochs,
+                    self.seed,
+                    || Iterates::new(n_rows),
+                ),
+            };
+            problem.coef_of(&run.a, &mut run.coef, &mut watch)?;
+            let pace = Pace {
+                evaluation_cost: EVALUATION_COST,
+                least: 0,
+                mean_q: frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
+            };
+            course::run(&mut run, budget, pace, &mut watch)
+        })
     }
 }
 
@@ -189,7 +192,7 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
             *next = loss.step(*next + b, sigma, a[i], problem.target(i));
         }
         if problem.fit_intercept() {
-            intercept::balance(next, |k| problem.weight(moving[k] as usize));
+            intercept::balance(next, |k| problem.mass(moving[k] as usize));
         }
         Ok(())
     }
@@ -206,7 +209,7 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
                 moved += *share * change;
             }
             self.change.clear();
-            self.change.resize(problem.rows().n_cols(), 0.0);
+            memory::resize(&mut self.change, problem.rows().n_cols(), 0.0);
             self.team.add(
                 problem.rows(),
                 &self.moving,
@@ -243,6 +246,15 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
 
     fn is_perfect(&self, point: &Point) -> bool {
         self.problem.is_perfect(point)
+    }
+
+    fn prefer_zero(
+        &self,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<bool, Error> {
+        self.problem.prefer_zero(precision, point, watch)
     }
 
     fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {

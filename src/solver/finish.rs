@@ -6,6 +6,7 @@
 
 use crate::error::Error;
 use crate::loss::Loss;
+use crate::memory::Duplicate as _;
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
 use crate::run::{Certificate, Watch};
@@ -61,7 +62,7 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
     /// Work of the whole finish if there are `free` rows in its systems, in about nanoseconds, and how these
     /// are solved.
     fn work_for(problem: &Problem<'_, R, L>, columns: &Columns, free: usize) -> (f64, Way) {
-        let is_smooth = problem.loss().smoothness() > 0.0;
+        let is_smooth = !problem.loss().has_kinks();
         let iterations = match is_smooth {
             _ if L::IS_QUADRATIC => 1.0,
             true => L::NEWTON_STEPS,
@@ -82,7 +83,7 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
         let reached = point.certificate;
         Self {
             newton,
-            held: (reached.gap, (!is_of_dual).then(|| point.coef.clone())),
+            held: (reached.gap, (!is_of_dual).then(|| point.coef.duplicate())),
             least_dual: reached.dual,
             present: reached,
             best: f64::INFINITY,
@@ -105,28 +106,42 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
     /// That is the pair of Newton's method, or the dual point with `w(a)`, as everywhere else in SDCA,
     /// where that is good enough. It takes more accuracy of `a`, and on columns of very different sizes
     /// rounding in `a` alone can spoil it.
+    ///
+    /// Where its dual point has become worse than the one of the run, as rounding can make it where dual values are
+    /// tiny, its model may be the better one all the same: then it is paired with the latter, `dual`.
     pub(crate) fn certify(
         &mut self,
         aim: (f64, f64),
+        dual: impl Iterator<Item = f64>,
         point: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<bool, Error> {
         let (newton, problem) = (&self.newton, self.newton.problem());
-        let (coef, dual) = (newton.coef().iter().copied(), newton.dual().iter().copied());
+        let (coef, of_newton) = (newton.coef().iter().copied(), newton.dual().iter().copied());
         point.search_from(newton.intercept());
         // Where the loss is smooth, the last step leads so close to the solution that both will do.
-        let probably = problem.loss().smoothness() > 0.0;
-        let is_of_dual = problem.evaluate_either(coef, dual, probably, aim, point, watch)?;
+        let probably = !problem.loss().has_kinks();
+        let mut is_of_dual =
+            problem.evaluate_either(coef.clone(), of_newton, probably, aim, point, watch)?;
+        let room = ROUNDING * self.least_dual.abs();
+        let Certificate {
+            primal,
+            dual: bound,
+            ..
+        } = point.certificate;
+        if bound < self.least_dual - room && primal - self.least_dual < self.held.0 {
+            is_of_dual = false;
+            problem.evaluate_pair(coef, dual, aim.1, point, watch)?;
+        }
         self.present = point.certificate;
         let Certificate {
             primal, dual, gap, ..
         } = self.present;
         // Of points that differ by rounding, the later one is the better.
         let rounding = ROUNDING * primal.abs();
-        let is_best = gap < self.held.0 + rounding
-            && dual >= self.least_dual - ROUNDING * self.least_dual.abs();
+        let is_best = gap < self.held.0 + rounding && dual >= self.least_dual - room;
         if is_best {
-            self.held = (gap, (!is_of_dual).then(|| point.coef.clone()));
+            self.held = (gap, (!is_of_dual).then(|| point.coef.duplicate()));
         }
         Ok(is_best)
     }

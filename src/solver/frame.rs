@@ -15,6 +15,7 @@
 
 use crate::error::Error;
 use crate::loss::Loss;
+use crate::memory::{self, IntoVec as _};
 use crate::problem::Problem;
 use crate::rows::Rows;
 use crate::run::Watch;
@@ -49,18 +50,50 @@ impl Frame {
         watch: &mut Watch<'_>,
         visit: &mut dyn FnMut(usize, f64, f64),
     ) -> Result<Self, Error> {
-        let mut mu = vec![0.0; problem.rows().n_cols()];
+        let mut mu = memory::zeros(problem.rows().n_cols());
         if problem.fit_intercept() {
             let share = |i| problem.weight(i) / problem.total_weight();
             problem.add_rows(share, &mut mu, watch)?;
         }
         let mut frame = Self::at(mu);
         frame.mean_sq_norm = frame.visit(problem, watch, visit)?;
-        if problem.fit_intercept() {
-            let least = INTERCEPT_Q * problem.lambda() * problem.total_weight();
-            frame.s = (INTERCEPT_SHARE * frame.mean_sq_norm).max(least);
-        }
+        frame.weigh_intercept(problem, problem.total_weight());
         Ok(frame)
+    }
+
+    /// The frame for rows that follow others, of which mean row, mean `|x - mu|^2` and weight are given: it has its
+    /// origin at the mean of all, and their mean `|x - mu|^2`. Also returns their weight.
+    pub(crate) fn joined<R: Rows, L: Loss>(
+        problem: &Problem<'_, R, L>,
+        (mean_before, sq_norm_before, weight_before): (&[f64], f64, f64),
+        watch: &mut Watch<'_>,
+        visit: &mut dyn FnMut(usize, f64, f64),
+    ) -> Result<(Self, f64), Error> {
+        let weight = weight_before + problem.total_weight();
+        let (before, now) = (weight_before / weight, problem.total_weight() / weight);
+        let mut mu = memory::zeros(mean_before.len());
+        let mut moved = 0.0;
+        if problem.fit_intercept() {
+            let share = |i| problem.weight(i) / problem.total_weight();
+            problem.add_rows(share, &mut mu, watch)?;
+            for (mu, mean) in mu.iter_mut().zip(mean_before) {
+                *mu = before * mean + now * *mu;
+                moved += (*mu - mean) * (*mu - mean);
+            }
+        }
+        let mut frame = Self::at(mu);
+        let sq_norm = frame.visit(problem, watch, visit)?;
+        frame.mean_sq_norm = before * (sq_norm_before + moved) + now * sq_norm;
+        frame.weigh_intercept(problem, weight);
+        Ok((frame, weight))
+    }
+
+    /// Finds `s` for rows of this weight.
+    fn weigh_intercept<R: Rows, L: Loss>(&mut self, problem: &Problem<'_, R, L>, weight: f64) {
+        if problem.fit_intercept() {
+            let least = INTERCEPT_Q * problem.lambda() * weight;
+            self.s = (INTERCEPT_SHARE * self.mean_sq_norm).max(least);
+        }
     }
 
     /// The frame with its origin at `mu`.
@@ -97,7 +130,7 @@ impl Frame {
         let mut from = 0;
         let block = |k: usize| {
             let block = k * size..n_rows.min((k + 1) * size);
-            block.map(measure).collect::<Vec<_>>()
+            block.map(measure).into_vec()
         };
         watch.fold(n_rows.div_ceil(size), block, |block| {
             for (i, (m, spread)) in (from..).zip(&block) {
@@ -144,7 +177,7 @@ impl Sum {
     /// The empty sum.
     pub(crate) fn new(n_cols: usize) -> Self {
         Self {
-            v: vec![0.0; n_cols],
+            v: memory::zeros(n_cols),
             pull: 0.0,
             t: 0.0,
         }

@@ -19,12 +19,21 @@
 //!   ```
 //!
 //!   with one unknown for each of those rows beside `d_b`. Nothing is lost where `lambda` is tiny:
-//!   `w + d` is the model of the dual values that the step leads to.
+//!   `w + d` is the model of the dual values that the step leads to. Columns so large that the others would be lost
+//!   in `x_i.x_j` beside them keep their own `d_j` as the intercept does: with `B` the columns apart, one of ones for
+//!   the intercept, and `A` the matrix of the system for the other columns,
+//!
+//!   ```text
+//!   A t = c + B d_B,   lambda d_B + B' t = -grad_B F,   so that  (B' A^-1 B + lambda I) d_B = -grad_B F - B' A^-1 c
+//!   ```
+//!
+//!   where, again, `lambda I` leaves out the intercept.
 //! * **By conjugate gradients**, for anything else, with the diagonal of `H` to precondition them, up
 //!   to a residual that is small beside the gradient.
 
 use crate::error::Error;
 use crate::loss::Loss;
+use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::Problem;
 use crate::rows::Rows;
 use crate::run::Watch;
@@ -52,6 +61,29 @@ const FEW_ROWS: f64 = 1.0 / 3.0;
 const EXPECTED_STEPS: f64 = 50.0;
 const MAX_STEPS: usize = 300;
 const MAX_STEPS_QUADRATIC: usize = 3000;
+
+/// A column stands apart if its sum of squares is so many times that of all smaller ones together: the products of rows
+/// would keep no more than 10 digits of these. And there are at most so many such columns.
+const APART: f64 = 1e6;
+const MAX_APART: usize = 32;
+
+/// The columns that stand apart, given the sum of squares of each.
+fn stand_apart(spreads: &[f64]) -> Vec<usize> {
+    let mut largest: Vec<usize> = (0..spreads.len()).into_vec();
+    largest.sort_by(|&j, &l| spreads[l].total_cmp(&spreads[j]).then(j.cmp(&l)));
+    let mut rest: f64 = largest.iter().skip(MAX_APART).map(|&j| spreads[j]).sum();
+    largest.truncate(MAX_APART);
+    // From the smallest: all that are larger than a column that stands apart do so, too.
+    let mut count = 0;
+    for (k, &j) in largest.iter().enumerate().rev() {
+        if count == 0 && spreads[j] > APART * rest {
+            count = k + 1;
+        }
+        rest += spreads[j];
+    }
+    largest.truncate(count);
+    largest
+}
 
 /// What is to be known of the columns if systems may be set up for them.
 pub(crate) fn columns<R: Rows>(rows: &R) -> Columns {
@@ -181,7 +213,7 @@ impl<R: Rows, L: Loss> Design<'_, '_, R, L> {
             // In one pass, for which the rows come from memory once. (Compressed ones gain nothing from that.)
             return self.sum(share, watch);
         }
-        room.resize(rows.n_rows(), 0.0);
+        memory::resize(room, rows.n_rows(), 0.0);
         watch.change(room, self.problem.block_size(), |i, _| share(i))?;
         self.sum(|i| room[i], watch)
     }
@@ -192,13 +224,13 @@ impl<R: Rows, L: Loss> Design<'_, '_, R, L> {
         share: impl Fn(usize) -> f64 + Sync,
         watch: &mut Watch<'_>,
     ) -> Result<Vec<f64>, Error> {
-        let mut sum = vec![0.0; self.problem.rows().n_cols()];
+        let mut sum = memory::zeros(self.problem.rows().n_cols());
         let total = self.problem.add_rows(share, &mut sum, watch)?;
         if self.problem.fit_intercept() {
             for (sum, m) in sum.iter_mut().zip(&self.mu) {
                 *sum -= total * m;
             }
-            sum.push(total);
+            memory::push(&mut sum, total);
         }
         Ok(sum)
     }
@@ -254,7 +286,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             // Nothing holds the intercept: how far it should go is left to the search.
             let (coef, rest) = gradient.split_at(self.design.problem.rows().n_cols());
             let coef = coef.iter().map(|g| -g / self.design.problem.lambda());
-            return Ok(coef.chain(rest.iter().map(|g| -g)).collect());
+            return Ok(coef.chain(rest.iter().map(|g| -g)).into_vec());
         }
         let (rows, columns) = (self.design.problem.rows(), self.design.columns);
         let cheapest = |may_sample| cheapest::<R, L>(rows, columns, count, may_sample).0;
@@ -287,7 +319,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         let (rows, columns) = (self.design.problem.rows(), self.design.columns);
         let Memory { system, gram, .. } = memory;
         memory.spread = self.factor(system, gram, watch)?;
-        let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
+        let mut direction: Vec<f64> = gradient.iter().map(|g| -g).into_vec();
         let room = precision * precision * dot(gradient, gradient);
         let remainder = system.remainder(&direction);
         if is_affordable_again(rows, columns) && remainder > room {
@@ -322,7 +354,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         }
         let spread = (0..rows.n_cols()).map(|j| system.pivot(j)).sum();
         system.add_diagonal(rows.n_cols(), problem.lambda());
-        system.factor();
+        system.factor(watch)?;
         Ok(spread)
     }
 
@@ -347,11 +379,11 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
                 Hessian { design, weights }.factor(&mut sample.system, &mut once, watch)?;
             }
             let room = precision * precision * dot(gradient, gradient);
-            let (mut direction, mut steps) = (vec![0.0; gradient.len()], None);
+            let (mut direction, mut steps) = (memory::zeros(gradient.len()), None);
             // Or else what is held fast would count as solved.
             if sample.system.remainder(gradient) <= room {
                 let precondition = |v: &[f64]| {
-                    let mut v = v.to_vec();
+                    let mut v = v.duplicate();
                     sample.system.solve(&mut v);
                     v
                 };
@@ -377,7 +409,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         let means = mu.iter().zip(&diagonal).map(|(m, d)| m * m / d);
         // Of a row without entries.
         let least = of_intercept + means.sum::<f64>();
-        let mut importance = vec![0.0; problem.rows().n_rows()];
+        let mut importance = memory::zeros(problem.rows().n_rows());
         watch.change(&mut importance, problem.block_size(), |i, _| {
             let mut sum = least;
             problem.rows().visit(i, |j, x| {
@@ -410,9 +442,10 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             row[j] = 1.0;
             system.forward(row);
             finer.end_row(problem.lambda(), watch);
+            watch.beat_in_time()?;
         }
         finer.flush(watch);
-        finer.factor();
+        finer.factor(watch)?;
         system.forward(v);
         finer.solve(v);
         system.backward(v);
@@ -441,9 +474,9 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
                     }
                     change(row);
                     system.end_row(r, watch);
+                    watch.beat_in_time()?;
                 }
             }
-            watch.beat()?;
         }
         Ok(())
     }
@@ -458,13 +491,37 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         let (rows, n_cols) = (problem.rows(), problem.rows().n_cols());
         let chosen: Vec<usize> = (0..rows.n_rows())
             .filter(|&i| self.weights[i] > 0.0)
-            .collect();
-        system.clear(chosen.len());
-        system.fill(watch, |k, cells| {
-            let mut row = vec![0.0; n_cols];
-            rows.visit(chosen[k], |j, x| row[j] = x);
+            .into_vec();
+        let centred = |i: usize| {
+            let mut row = memory::zeros(n_cols);
+            rows.visit(i, |j, x| row[j] = x);
             for (x, m) in row.iter_mut().zip(mu) {
                 *x -= m;
+            }
+            row
+        };
+        let mut spreads = memory::zeros(n_cols);
+        for &i in &chosen {
+            for (spread, x) in spreads.iter_mut().zip(centred(i)) {
+                *spread += x * x;
+            }
+            watch.beat_in_time()?;
+        }
+        let apart = stand_apart(&spreads);
+        // The columns of the border: those that stand apart and, if there is an intercept, ones.
+        let mut border: Vec<Vec<f64>> =
+            memory::filled(apart.len(), memory::with_capacity(chosen.len()));
+        system.clear(chosen.len());
+        for &i in &chosen {
+            let row = centred(i);
+            for (column, &j) in border.iter_mut().zip(&apart) {
+                column.push(row[j]);
+            }
+        }
+        system.fill(watch, |k, cells| {
+            let mut row = centred(chosen[k]);
+            for &j in &apart {
+                row[j] = 0.0;
             }
             let shift = dot(mu, &row);
             for (cell, &i) in cells.iter_mut().zip(&chosen) {
@@ -472,27 +529,55 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             }
             cells[k] += 1.0 / self.weights[chosen[k]];
         })?;
-        system.factor();
-        let (coef, rest) = gradient.split_at(n_cols);
-        let shift = dot(mu, coef);
+        system.factor(watch)?;
+        let (coef, of_intercept) = gradient.split_at(n_cols);
+        let mut together = coef.duplicate();
+        for &j in &apart {
+            together[j] = 0.0;
+        }
+        let shift = dot(mu, &together);
         let mut t: Vec<f64> = chosen
             .iter()
-            .map(|&i| (shift - rows.dot(i, coef)) / problem.lambda())
-            .collect();
+            .map(|&i| (shift - rows.dot(i, &together)) / problem.lambda())
+            .into_vec();
         system.solve(&mut t);
-        let mut d_b = None;
-        if let Some(gradient_b) = rest.first() {
-            let mut of_ones = vec![1.0; chosen.len()];
-            system.solve(&mut of_ones);
-            let b = (-gradient_b - t.iter().sum::<f64>()) / of_ones.iter().sum::<f64>();
-            // Without rows nothing depends on the intercept.
-            let b = if chosen.is_empty() { 0.0 } else { b };
-            for (t, one) in t.iter_mut().zip(&of_ones) {
-                *t += b * one;
+        border.extend(
+            of_intercept
+                .iter()
+                .map(|_| memory::filled(chosen.len(), 1.0)),
+        );
+        let solved: Vec<Vec<f64>> = border
+            .iter()
+            .map(|column| {
+                let mut solved = column.duplicate();
+                system.solve(&mut solved);
+                solved
+            })
+            .into_vec();
+        let mut small = System::new(border.len());
+        for (k, column) in border.iter().enumerate() {
+            for (l, solved) in solved[..=k].iter().enumerate() {
+                small.add_cell(k, l, dot(column, solved));
             }
-            d_b = Some(b);
         }
-        let mut direction = coef.to_vec();
+        small.add_diagonal(apart.len(), problem.lambda());
+        small.factor(watch)?;
+        let gradients = apart
+            .iter()
+            .map(|&j| coef[j])
+            .chain(of_intercept.iter().copied());
+        let mut d_border: Vec<f64> = gradients
+            .zip(&border)
+            .map(|(gradient, column)| -gradient - dot(column, &t))
+            .into_vec();
+        // Where there are no rows, nothing depends on the intercept, and it stays where it is.
+        small.solve(&mut d_border);
+        for (solved, d) in solved.iter().zip(&d_border) {
+            for (t, solved) in t.iter_mut().zip(solved) {
+                *t += d * solved;
+            }
+        }
+        let mut direction = coef.duplicate();
         let total: f64 = t.iter().sum();
         for (&i, &t) in chosen.iter().zip(&t) {
             rows.axpy(i, t, &mut direction);
@@ -503,7 +588,10 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         for d in &mut direction {
             *d /= -problem.lambda();
         }
-        direction.extend(d_b);
+        for (&j, &d) in apart.iter().zip(&d_border) {
+            direction[j] = d;
+        }
+        memory::extend(&mut direction, d_border.get(apart.len()).copied());
         Ok(direction)
     }
 
@@ -515,7 +603,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
     ) -> Result<Vec<f64>, Error> {
         let diagonal = self.diagonal(watch)?;
         let precondition =
-            |v: &[f64]| -> Vec<f64> { v.iter().zip(&diagonal).map(|(v, d)| v / d).collect() };
+            |v: &[f64]| -> Vec<f64> { v.iter().zip(&diagonal).map(|(v, d)| v / d).into_vec() };
         let most = if L::IS_QUADRATIC {
             MAX_STEPS_QUADRATIC
         } else {
@@ -538,8 +626,8 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         let (design, problem) = (self.design, self.design.problem);
         let (n_cols, lambda) = (problem.rows().n_cols(), problem.lambda());
         let mut room = Vec::new();
-        let mut direction = vec![0.0; gradient.len()];
-        let mut residual: Vec<f64> = gradient.iter().map(|g| -g).collect();
+        let mut direction = memory::zeros(gradient.len());
+        let mut residual: Vec<f64> = gradient.iter().map(|g| -g).into_vec();
         let mut scaled = precondition(&residual);
         let mut size = dot(&residual, &scaled);
         if size == 0.0 {
@@ -555,7 +643,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             }
         };
         let enough = precision * precision * measure(gradient, size);
-        let mut way = scaled.clone();
+        let mut way = scaled.duplicate();
         for steps in 1..=max_steps {
             let mut image = design.image(self.weights, &way, &mut room, watch)?;
             for (image, v) in image.iter_mut().zip(&way[..n_cols]) {
@@ -592,7 +680,8 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
     fn diagonal(&self, watch: &mut Watch<'_>) -> Result<Vec<f64>, Error> {
         let Design { problem, mu, .. } = self.design;
         let n_cols = problem.rows().n_cols();
-        let (mut squares, mut sums, mut total) = (vec![0.0; n_cols], vec![0.0; mu.len()], 0.0);
+        let (mut squares, mut sums, mut total) =
+            (memory::zeros(n_cols), memory::zeros(mu.len()), 0.0);
         for block in problem.blocks() {
             for i in block {
                 let r = self.weights[i];
@@ -616,7 +705,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             *square += problem.lambda();
         }
         if problem.fit_intercept() {
-            squares.push(if total > 0.0 { total } else { 1.0 });
+            memory::push(&mut squares, if total > 0.0 { total } else { 1.0 });
         }
         Ok(squares)
     }

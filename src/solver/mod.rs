@@ -37,6 +37,7 @@ use std::ops::Range;
 
 use crate::error::Error;
 use crate::loss::Loss;
+use crate::memory::IntoVec as _;
 use crate::problem::Problem;
 use crate::rows::Rows;
 use crate::run::{Budget, Fit, Monitor};
@@ -77,7 +78,7 @@ impl Start<'_> {
                 0.0
             }
         });
-        Ok(problem.feasible(finite).collect())
+        Ok(problem.feasible(finite).into_vec())
     }
 
     /// The coefficients.

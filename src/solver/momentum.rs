@@ -23,6 +23,7 @@
 use crate::error::Error;
 use crate::kernel::{Level, lanes};
 use crate::loss::Loss;
+use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::Problem;
 use crate::rows::Rows;
 use crate::run::Watch;
@@ -129,14 +130,14 @@ impl Momentum {
     /// Begins at a point, at rest.
     pub(crate) fn new(at: &Iterate<'_>) -> Self {
         Self {
-            base: at.rows.iter().map(|row| row.a).collect(),
-            step: vec![0.0; at.rows.len()],
+            base: at.rows.iter().map(|row| row.a).into_vec(),
+            step: memory::zeros(at.rows.len()),
             model: Combination {
-                v: at.sum.v.clone(),
+                v: at.sum.v.duplicate(),
                 pull: at.pull(),
             },
             change: Combination {
-                v: vec![0.0; at.sum.v.len()],
+                v: memory::zeros(at.sum.v.len()),
                 pull: 0.0,
             },
             conjugates: 0.0,

@@ -1,6 +1,6 @@
 //! Newton's method on the primal, or on that of a proximal point step of the dual.
 //!
-//! **Smooth losses**: Newton's method on the primal. With `u = (w, b)` and `p_i = x_i.w + b`,
+//! **Losses without kinks**: Newton's method on the primal. With `u = (w, b)` and `p_i = x_i.w + b`,
 //!
 //! ```text
 //! F(u) = (1/W) sum_i c_i phi(p_i; y_i) + (lambda/2) |w|^2
@@ -31,6 +31,7 @@ use std::ops::Range;
 
 use crate::error::Error;
 use crate::loss::{Loss, sums};
+use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
 use crate::run::Watch;
@@ -121,14 +122,14 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         target: f64,
         watch: &mut Watch<'_>,
     ) -> Result<Self, Error> {
-        let mut u = point.coef.clone();
+        let mut u = point.coef.duplicate();
         let mut mean = Vec::new();
         if problem.fit_intercept() {
-            mean = mu.to_vec();
+            mean = mu.duplicate();
             u.push(point.intercept + mean.iter().zip(&u).map(|(m, w)| m * w).sum::<f64>());
         }
         let loss = problem.loss();
-        let is_smooth = loss.smoothness() > 0.0;
+        let is_smooth = !loss.has_kinks();
         let is_flat = |i| loss.curvature(point.dual[i], problem.target(i)) == 0.0;
         let may_soften = is_smooth && problem.counting().any(is_flat);
         let mut newton = Self {
@@ -141,17 +142,17 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
                 .predictions
                 .iter()
                 .map(|p| p + point.intercept)
-                .collect(),
-            a: point.dual.clone(),
+                .into_vec(),
+            a: point.dual.duplicate(),
             centre: if may_soften || !is_smooth {
-                point.dual.clone()
+                point.dual.duplicate()
             } else {
                 Vec::new()
             },
             g: 0.0,
             first_g: (0.1 * mean_q).clamp(FIRST_WEIGHT.0, FIRST_WEIGHT.1),
             memory: Memory::new(&loss),
-            change: vec![0.0; point.dual.len()],
+            change: memory::zeros(point.dual.len()),
             trial: Vec::new(),
             excess: f64::INFINITY,
             steps: 0,
@@ -163,7 +164,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             goal: 0.1 * target,
             may_foresee: is_smooth && !L::IS_QUADRATIC,
             is_foreseen: false,
-            first_u: u.clone(),
+            first_u: u.duplicate(),
             u,
         };
         if is_smooth {
@@ -177,12 +178,12 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
     /// Begins with proximal steps where the method has begun.
     fn soften(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
         self.g = self.first_g;
-        self.trial.resize(self.p.len(), 0.0);
+        memory::resize(&mut self.trial, self.p.len(), 0.0);
         self.may_soften = false;
         self.may_foresee = false;
-        self.u.clone_from(&self.first_u);
+        memory::assign(&mut self.u, &self.first_u);
         self.design.products(&self.u, &mut self.p, watch)?;
-        self.a.clone_from(&self.centre);
+        memory::assign(&mut self.a, &self.centre);
         self.begin_subproblem();
         self.settle(watch)
     }
@@ -296,7 +297,11 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         if self.g > 0.0 || self.idle >= WEARY.0 || self.steps > WEARY.1 {
             self.memory.sample = None;
         }
-        let direction = hessian.direction(&gradient, precision, &mut self.memory, watch)?;
+        let direction = match hessian.direction(&gradient, precision, &mut self.memory, watch) {
+            // The point stays where it is, and the run ends.
+            Err(Error::OutOfTime) => return Ok(()),
+            direction => direction?,
+        };
         let decrement: f64 = -dot(&gradient, &direction);
         if decrement.is_nan() || decrement.is_infinite() || decrement <= 0.0 {
             // Likewise.

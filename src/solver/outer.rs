@@ -16,6 +16,7 @@
 //! (This is Catalyst without the extrapolation of `y`, which is only safe if each problem is solved
 //! well: after so few passes it made the runs diverge.)
 
+use crate::memory::IntoVec as _;
 use crate::solver::frame::{Frame, Sum};
 
 /// `kappa / lambda` as a multiple of the root of the mean `q`, in [units](unit) of the smoothness. (0.3, and `y` at rest
@@ -59,7 +60,7 @@ impl Outer {
         let kappa = STRENGTH * (mean_q / unit(smoothness)).sqrt();
         let outer = Self {
             scale: 1.0 / (1.0 + kappa),
-            y: sum.coef(frame, 1.0).collect(),
+            y: sum.coef(frame, 1.0).into_vec(),
         };
         outer.apply(sum, frame);
         outer

@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 
 use crate::error::Error;
+use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::order::Generator;
 use crate::run::parameter;
 
@@ -122,8 +123,8 @@ impl Sums {
     /// For iterates of `len` values.
     pub(crate) fn new(len: usize) -> Self {
         Self {
-            sum: vec![0.0; len],
-            since: vec![0; len],
+            sum: memory::zeros(len),
+            since: memory::filled(len, 0),
         }
     }
 }
@@ -136,7 +137,7 @@ impl Tally for Sums {
             *since = step;
         }
         let len = sum.len();
-        std::mem::replace(sum, vec![0.0; len])
+        std::mem::replace(sum, memory::zeros(len))
     }
 }
 
@@ -153,7 +154,7 @@ pub(crate) struct Iterates(Vec<f64>);
 
 impl Iterates {
     pub(crate) fn new(len: usize) -> Self {
-        Self(vec![0.0; len])
+        Self(memory::zeros(len))
     }
 
     /// Adds the iterate before a step.
@@ -167,7 +168,7 @@ impl Iterates {
 impl Tally for Iterates {
     fn take(&mut self, _step: u64, _values: impl Iterator<Item = f64>) -> Vec<f64> {
         let len = self.0.len();
-        std::mem::replace(&mut self.0, vec![0.0; len])
+        std::mem::replace(&mut self.0, memory::zeros(len))
     }
 }
 
@@ -266,7 +267,7 @@ impl<T: Tally> Keeper<T> {
             && draw.kept.is_none()
             && step >= draw.chosen
         {
-            draw.kept = Some(values.clone().collect());
+            draw.kept = Some(values.clone().into_vec());
         }
     }
 
@@ -279,7 +280,7 @@ impl<T: Tally> Keeper<T> {
             Kind::Last => return,
             Kind::Average(tally) => tally.take(step, values),
             // Only a run cut short by its time limit ends a piece before the chosen step.
-            Kind::Random(draw) => draw.kept.take().unwrap_or_else(|| values.collect()),
+            Kind::Random(draw) => draw.kept.take().unwrap_or_else(|| values.into_vec()),
         };
         let piece = Piece {
             from: self.from,
@@ -318,7 +319,7 @@ impl<T: Tally> Keeper<T> {
         match &mut self.kind {
             Kind::Last => None,
             Kind::Average(_) => {
-                let mut mean = vec![0.0; self.closed[0].kept.len()];
+                let mut mean = memory::zeros(self.closed[0].kept.len());
                 for piece in &self.closed {
                     add(&mut mean, &piece.kept);
                 }
@@ -335,7 +336,7 @@ impl<T: Tally> Keeper<T> {
                     chosen = chosen.wrapping_sub(len);
                     here
                 });
-                piece.map(|piece| piece.kept.clone())
+                piece.map(|piece| piece.kept.duplicate())
             }
         }
     }

@@ -13,6 +13,7 @@
 //! (LIBLINEAR's shrinking is the same idea with a threshold: it drops a row whose gradient points out
 //! of its range by more than the largest violation of the pass before.)
 
+use crate::memory;
 use crate::order::Order;
 use crate::solver::output::Trace;
 
@@ -30,7 +31,7 @@ pub(crate) struct Moved {
 impl Trace for Moved {
     #[inline]
     fn changed(&mut self, _step: u64, i: usize, _old: f64, gain: f64) {
-        self.rows.push(i as u32);
+        memory::push(&mut self.rows, i as u32);
         self.gain += gain;
     }
 }

@@ -8,6 +8,9 @@
 //!     w   = w min(1, radius / |w|)                                             (if asked for)
 //! ```
 //!
+//! Where `k` does not divide `n`, the last batch of an epoch has `m < k` rows. It takes `m / k` of a step: the steps
+//! before it and its own add up to `t`, and `eta = (m / k) / (lambda t)`. So every row has the same weight in `w`.
+//!
 //! `w` is kept as `scale * v`, so that a step costs as much as the entries of its rows, not as there
 //! are columns. The first factor, `1 - eta lambda` at `t = 1`, is 0: there `v` starts afresh.
 //!
@@ -27,9 +30,10 @@
 //! changes: the first steps of length `1 / (lambda t)` would carry it away too far to come back. What
 //! is returned has the best `b` for its `w`.
 
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::intercept;
-use crate::loss::{Loss, Target};
+use crate::loss::{Loss, Target, sums};
+use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem, rows_per_block};
 use crate::rows::Rows;
@@ -102,65 +106,69 @@ impl Pegasos {
         stream: Option<Stream>,
         monitor: &mut dyn Monitor,
     ) -> Result<Stream, Error> {
-        self.check()?;
-        let rows = problem.rows();
-        let mut watch = Watch::new(None, monitor);
-        if let Some(stream) = &stream {
-            check_length("coef", &stream.last.coef, rows.n_cols())?;
-        }
-        let scales = stream.as_ref().and_then(|stream| stream.scales.as_ref());
-        let mut state = State::new(self, problem, true, scales, &mut watch)?;
-        let (mut mean, before) = match stream {
-            None => (Model::zero(rows.n_cols()), 0),
-            Some(stream) => {
-                state.take_model(&stream.last);
-                (stream.mean, stream.steps)
+        error::catch(|| {
+            self.check()?;
+            let rows = problem.rows();
+            let mut watch = Watch::new(None, monitor);
+            if let Some(stream) = &stream {
+                stream.check(rows.n_cols())?;
             }
-        };
-        let (moving, batch) = (std::mem::take(&mut state.moving), state.batch);
-        let mut team = Team::new(rows, batch, self.n_threads)?;
-        let mut order = Order::new(self.sampling, self.seed, moving);
-        order.next_epoch();
-        let mut tally = Scaled::new(state.values().count(), rows.n_cols());
-        let mut t = before;
-        // A part of a stream should be short enough to be done between two signs of life; if not:
-        let block = rows_per_block(rows.n_rows(), rows.n_stored()).max(batch);
-        for visits in order.visits().chunks(block / batch * batch) {
-            for visits in visits.chunks(batch) {
-                t += 1;
-                state.step(problem, &mut team, visits, t, Some(&mut tally), &mut watch)?;
+            let scales = stream.as_ref().and_then(|stream| stream.scales.as_ref());
+            let mut state = State::new(self, problem, true, scales, &mut watch)?;
+            let (mut mean, before) = match stream {
+                None => (Model::zero(rows.n_cols()), 0.0),
+                Some(stream) => {
+                    state.take_model(&stream.last);
+                    (stream.mean, stream.steps)
+                }
+            };
+            let (moving, batch) = (std::mem::take(&mut state.moving), state.batch);
+            let mut team = Team::new(rows, batch, self.n_threads)?;
+            let mut order = Order::new(self.sampling, self.seed, moving);
+            order.next_batches(batch);
+            let mut tally = Scaled::new(state.values().count(), rows.n_cols());
+            let mut t = before;
+            // A part of a stream should be short enough to be done between two signs of life; if not:
+            let block = rows_per_block(rows.n_rows(), rows.n_stored()).max(batch);
+            for visits in order.visits().chunks(block / batch * batch) {
+                for visits in visits.chunks(batch) {
+                    t += visits.len() as f64 / state.full_step;
+                    state.step(problem, &mut team, visits, t, Some(&mut tally), &mut watch)?;
+                }
+                watch.beat()?;
             }
-            watch.beat()?;
-        }
-        let done = (t - before) as f64;
-        let sums = tally.take(t - before, state.values());
-        let pull = sums[rows.n_cols()];
-        // From the sum over this part to the mean over all.
-        let add = |mean: &mut f64, sum: f64| *mean += (sum - done * *mean) / t as f64;
-        let mut mu_dot_sum = 0.0;
-        for ((mean, sum), mu) in mean.coef.iter_mut().zip(&sums).zip(&state.frame.mu) {
-            let sum = sum - pull * mu;
-            mu_dot_sum += mu * sum;
-            add(mean, sum);
-        }
-        add(&mut mean.intercept, state.intercept_sum - mu_dot_sum);
-        let last = state.model();
-        if !last.is_finite() {
-            return Err(Error::Diverged {
-                name: "learning_rate",
-            });
-        }
-        Ok(Stream {
-            steps: t,
-            last,
-            mean,
-            scales: Some(Scales {
-                mean_row: state.frame.mu,
-                intercept_weight: state.s,
-                longest_step: state.longest,
-                curvature: state.curvature,
-                primal_at_zero: state.primal_at_zero,
-            }),
+            let batches = order.visits().len().div_ceil(batch) as u64;
+            let sums = tally.take(batches, state.values());
+            let pull = sums[rows.n_cols()];
+            // From the sum over this part to the mean over all, in which this part counts for its steps.
+            let done = t - before;
+            let add = |mean: &mut f64, sum: f64| *mean += (sum / batches as f64 - *mean) * done / t;
+            let mut mu_dot_sum = 0.0;
+            for ((mean, sum), mu) in mean.coef.iter_mut().zip(&sums).zip(&state.frame.mu) {
+                let sum = sum - pull * mu;
+                mu_dot_sum += mu * sum;
+                add(mean, sum);
+            }
+            add(&mut mean.intercept, state.intercept_sum - mu_dot_sum);
+            let last = state.model();
+            if !last.is_finite() {
+                return Err(Error::Diverged {
+                    name: "learning_rate",
+                });
+            }
+            Ok(Stream {
+                steps: t,
+                last,
+                mean,
+                scales: Some(Scales {
+                    mean_sq_norm: state.frame.mean_sq_norm,
+                    mean_row: state.frame.mu,
+                    weight: state.weight,
+                    longest_step: state.longest,
+                    curvature: state.curvature,
+                    loss_at_zero: state.primal_at_zero,
+                }),
+            })
         })
     }
 }
@@ -177,7 +185,7 @@ pub struct Model {
 impl Model {
     fn zero(n_cols: usize) -> Self {
         Self {
-            coef: vec![0.0; n_cols],
+            coef: memory::zeros(n_cols),
             intercept: 0.0,
         }
     }
@@ -190,8 +198,8 @@ impl Model {
 /// What is known of a stream of rows: see [`Pegasos::partial_solve`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stream {
-    /// Steps done.
-    pub steps: u64,
+    /// Steps done; one for fewer rows than a batch counts in part.
+    pub steps: f64,
     /// The model after the last step.
     pub last: Model,
     /// The mean of the models before each step.
@@ -200,19 +208,54 @@ pub struct Stream {
     pub scales: Option<Scales>,
 }
 
-/// What the first rows of a stream decide for all of it.
+impl Stream {
+    /// A copy.
+    #[cfg(feature = "python")]
+    pub(crate) fn duplicate(&self) -> Self {
+        let model = |model: &Model| Model {
+            coef: model.coef.duplicate(),
+            intercept: model.intercept,
+        };
+        Self {
+            steps: self.steps,
+            last: model(&self.last),
+            mean: model(&self.mean),
+            scales: self.scales.as_ref().map(|scales| Scales {
+                mean_row: scales.mean_row.duplicate(),
+                ..*scales
+            }),
+        }
+    }
+
+    /// Checks that it can go on with rows of `n_cols` columns.
+    fn check(&self, n_cols: usize) -> Result<(), Error> {
+        check_length("coef", &self.last.coef, n_cols)?;
+        check_length("mean of coef", &self.mean.coef, n_cols)?;
+        if let Some(scales) = &self.scales {
+            check_length("mean row", &scales.mean_row, n_cols)?;
+        }
+        if !(self.steps.is_finite() && self.steps >= 0.0) {
+            return Err(parameter("steps", self.steps, "a finite number >= 0"));
+        }
+        Ok(())
+    }
+}
+
+/// What the rows of a stream have shown so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scales {
-    /// Their mean, by which all rows are centred if there is an intercept.
+    /// Their mean, by which rows are centred if there is an intercept.
     pub mean_row: Vec<f64>,
-    /// `s`.
-    pub intercept_weight: f64,
+    /// The mean of `|x - mean_row|^2`.
+    pub mean_sq_norm: f64,
+    /// The sum of their weights.
+    pub weight: f64,
     /// The longest step of the intercept.
     pub longest_step: f64,
     /// A bound of the curvature of `P - (lambda/2) |w|^2` in a step.
     pub curvature: f64,
-    /// `P` without coefficients.
-    pub primal_at_zero: f64,
+    /// The mean loss for predictions of 0.
+    pub loss_at_zero: f64,
 }
 
 impl Solver for Pegasos {
@@ -225,54 +268,56 @@ impl Solver for Pegasos {
         start: Option<Start<'_>>,
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error> {
-        budget.check()?;
-        self.check()?;
-        let rows = problem.rows();
-        let mut watch = Watch::new(budget.max_time, monitor);
-        let mut state = State::new(self, problem, false, None, &mut watch)?;
-        let mut before = 0;
-        if let Some(start) = start {
-            before = start.steps;
-            state.take_model(&Model {
-                coef: start.coef_for(problem)?.to_vec(),
-                intercept: start.intercept,
-            });
-            // Not the weights of the rows in `w`, which are not known any more, but as good: a dual
-            // point with which the new slopes are averaged.
-            for (i, a) in start.dual_for(problem)?.into_iter().enumerate() {
-                state.r[i] = a * problem.rate(i);
+        error::catch(|| {
+            budget.check()?;
+            self.check()?;
+            let rows = problem.rows();
+            let mut watch = Watch::new(budget.max_time, monitor);
+            let mut state = State::new(self, problem, false, None, &mut watch)?;
+            let mut before = 0;
+            if let Some(start) = start {
+                before = start.steps;
+                state.take_model(&Model {
+                    coef: start.coef_for(problem)?.duplicate(),
+                    intercept: start.intercept,
+                });
+                // Not the weights of the rows in `w`, which are not known any more, but as good: a dual
+                // point with which the new slopes are averaged.
+                for (i, a) in start.dual_for(problem)?.into_iter().enumerate() {
+                    state.r[i] = a * problem.rate(i);
+                }
             }
-        }
-        let (moving, batch) = (std::mem::take(&mut state.moving), state.batch);
-        let epoch = moving.len().div_ceil(batch) as u64;
-        let team = Team::new(rows, batch, self.n_threads)?;
-        team.announce(&mut watch);
-        let (len, n_cols) = (state.values().count(), rows.n_cols());
-        let pace = Pace {
-            evaluation_cost: EVALUATION_COST,
-            least: 0,
-            mean_q: state.frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
-        };
-        let mut run = Run {
-            problem,
-            state,
-            team,
-            order: Order::new(self.sampling, self.seed, moving),
-            keeper: Keeper::new(
-                self.output,
-                self.average_from,
-                epoch,
-                budget.max_epochs,
-                self.seed,
-                || Scaled::new(len, n_cols),
-            ),
-            batch,
-            before,
-            block: (rows_per_block(rows.n_rows(), rows.n_stored()) / batch).max(1) as u64,
-        };
-        let mut fit = course::run(&mut run, budget, pace, &mut watch)?;
-        fit.steps += before;
-        Ok(fit)
+            let (moving, batch) = (std::mem::take(&mut state.moving), state.batch);
+            let epoch = moving.len().div_ceil(batch) as u64;
+            let team = Team::new(rows, batch, self.n_threads)?;
+            team.announce(&mut watch);
+            let (len, n_cols) = (state.values().count(), rows.n_cols());
+            let pace = Pace {
+                evaluation_cost: EVALUATION_COST,
+                least: 0,
+                mean_q: state.frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
+            };
+            let mut run = Run {
+                problem,
+                state,
+                team,
+                order: Order::new(self.sampling, self.seed, moving),
+                keeper: Keeper::new(
+                    self.output,
+                    self.average_from,
+                    epoch,
+                    budget.max_epochs,
+                    self.seed,
+                    || Scaled::new(len, n_cols),
+                ),
+                batch,
+                before,
+                block: (rows_per_block(rows.n_rows(), rows.n_stored()) / batch).max(1) as u64,
+            };
+            let mut fit = course::run(&mut run, budget, pace, &mut watch)?;
+            fit.steps = run.steps_after(fit.steps).round() as u64;
+            Ok(fit)
+        })
     }
 }
 
@@ -291,6 +336,20 @@ struct Run<'p, 'a, R, L> {
     block: u64,
 }
 
+impl<R, L> Run<'_, '_, R, L> {
+    /// The steps of this run and of those before after so many batches, of which short ones count in part.
+    fn steps_after(&self, batches: u64) -> f64 {
+        let per_epoch = self.order.len().div_ceil(self.batch) as u64;
+        let of_epoch = |batches: u64| {
+            let rows = batches as usize * self.batch;
+            rows.min(self.order.visits().len()) as f64 / self.state.full_step
+        };
+        self.before as f64
+            + (batches / per_epoch) as f64 * of_epoch(per_epoch)
+            + of_epoch(batches % per_epoch)
+    }
+}
+
 impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
     fn epoch(&self) -> u64 {
         self.order.len().div_ceil(self.batch) as u64
@@ -300,11 +359,20 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         self.problem.is_perfect(point)
     }
 
+    fn prefer_zero(
+        &self,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<bool, Error> {
+        self.problem.prefer_zero(precision, point, watch)
+    }
+
     fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
         let epoch = self.epoch();
         let in_epoch = step % epoch;
         if in_epoch == 0 {
-            self.order.next_epoch();
+            self.order.next_batches(self.batch);
         }
         self.keeper.attend(step, self.state.values(), until);
         let until = (step - in_epoch + epoch)
@@ -315,8 +383,8 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         let due = batches
             .skip(in_epoch as usize)
             .take((until - step) as usize);
-        for (t, batch) in (self.before + step + 1..).zip(due) {
-            let tally = self.keeper.tally();
+        for (batches, batch) in (step + 1..).zip(due) {
+            let (t, tally) = (self.steps_after(batches), self.keeper.tally());
             self.state
                 .step(self.problem, &mut self.team, batch, t, tally, watch)?;
         }
@@ -336,7 +404,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         let Self { problem, state, .. } = self;
         let values = match self.keeper.output(step, state.values()) {
             Some(values) => values,
-            None => state.values().collect(),
+            None => state.values().into_vec(),
         };
         let (v, rest) = values.split_at(problem.rows().n_cols());
         let coef = v
@@ -378,7 +446,10 @@ struct State {
     /// Of the projection; infinite without one.
     radius: f64,
     /// See [`Scales`].
+    weight: f64,
     curvature: f64,
+    /// What bounds `(lambda/2) |w|^2` at the solution twice: `P` without coefficients or, in a stream, of which the best
+    /// intercept is not known, the mean loss for predictions of 0.
     primal_at_zero: f64,
     /// `m_i = x_i.mu`, if there is an intercept.
     marks: Vec<f64>,
@@ -396,15 +467,16 @@ struct State {
     intercept_sum: f64,
     /// The rows that count.
     moving: Vec<u32>,
-    /// Rows in a batch.
+    /// Rows in a batch, and in a full step: more than there are in a short part of a stream.
     batch: usize,
+    full_step: f64,
     /// `n / W`, by which the weights of rows have mean 1. In a stream, whose `W` is not known, 1.
     per_weight: f64,
     shares: Vec<f64>,
 }
 
 impl State {
-    /// The state at the start, of a run or of a part of a stream whose scales may be known.
+    /// The state at the start, of a run or of a part of a stream, of which earlier parts may be known.
     fn new<R: Rows, L: Loss>(
         settings: &Pegasos,
         problem: &Problem<'_, R, L>,
@@ -418,26 +490,28 @@ impl State {
         let unbounded = loss.smoothness() == 0.0 && loss.lipschitz().is_infinite();
         let project = settings.project || unbounded;
         let (mut marks, mut spreads) = (Vec::new(), Vec::new());
-        let (mut largest, mut moving) = (0.0, Vec::with_capacity(n_rows));
+        let (mut largest, mut moving) = (0.0, memory::with_capacity(n_rows));
         let visit = &mut |i: usize, m: f64, spread: f64| {
             if with_marks {
-                marks.push(m);
+                memory::push(&mut marks, m);
             }
             if project {
-                spreads.push(spread);
+                memory::push(&mut spreads, spread);
             }
             if problem.weight(i) > 0.0 {
                 moving.push(i as u32);
                 largest = f64::max(largest, problem.weight(i) * spread);
             }
         };
-        let mut frame = match scales {
-            None => Frame::new(problem, watch, visit)?,
+        let (mut frame, weight) = match scales {
+            None => (Frame::new(problem, watch, visit)?, problem.total_weight()),
             Some(scales) => {
-                let mut frame = Frame::at(scales.mean_row.clone());
-                frame.visit(problem, watch, visit)?;
-                frame.s = scales.intercept_weight;
-                frame
+                let before = (
+                    scales.mean_row.as_slice(),
+                    scales.mean_sq_norm,
+                    scales.weight,
+                );
+                Frame::joined(problem, before, watch, visit)?
             }
         };
         // The intercept steps by itself.
@@ -448,12 +522,14 @@ impl State {
         } else {
             1
         };
-        let batch = settings.batch_size.unwrap_or(auto).clamp(1, moving.len());
+        let size = settings.batch_size.unwrap_or(auto).max(1);
+        let batch = size.min(moving.len());
         let mut state = Self {
             s,
             longest: f64::INFINITY,
             steps: settings.learning_rate.steps(loss, problem.lambda(), 0.0)?,
             radius: f64::INFINITY,
+            weight,
             curvature: 0.0,
             primal_at_zero: 0.0,
             marks,
@@ -462,11 +538,12 @@ impl State {
             frame,
             scale: 1.0,
             sq_norm: 0.0,
-            r: vec![0.0; n_rows],
+            r: memory::zeros(n_rows),
             intercept: 0.0,
             intercept_sum: 0.0,
             moving,
             batch,
+            full_step: if stream { size } else { batch } as f64,
             per_weight: if stream {
                 1.0
             } else {
@@ -474,13 +551,24 @@ impl State {
             },
             shares: Vec::new(),
         };
-        match scales {
-            Some(scales) => {
-                state.longest = scales.longest_step;
-                state.curvature = scales.curvature;
-                state.primal_at_zero = scales.primal_at_zero;
+        state.find_scales(problem, largest);
+        if scales.is_none() {
+            state.find_constant(problem, watch)?;
+        }
+        if stream {
+            let zeros = memory::zeros(n_rows);
+            let losses = problem.by_blocks(watch, |block| {
+                let (y, c) = problem.labels(block.clone());
+                sums::values(loss, &zeros[block], 0.0, y, c)
+            })?;
+            let (mut sum, mut weight) = (losses.iter().sum::<f64>(), problem.total_weight());
+            if let Some(scales) = scales {
+                state.longest = state.longest.min(scales.longest_step);
+                state.curvature = state.curvature.max(scales.curvature);
+                sum += scales.weight * scales.loss_at_zero;
+                weight += scales.weight;
             }
-            None => state.find_scales(problem, largest, watch)?,
+            state.primal_at_zero = sum / weight;
         }
         let lambda = problem.lambda();
         state.steps = settings
@@ -493,16 +581,7 @@ impl State {
     }
 
     /// What the rows say about lengths; `largest` is the largest of `c_i |x_i - mu|^2`.
-    fn find_scales<R: Rows, L: Loss>(
-        &mut self,
-        problem: &Problem<'_, R, L>,
-        largest: f64,
-        watch: &mut Watch<'_>,
-    ) -> Result<(), Error> {
-        // The model without coefficients: P(0), and its intercept.
-        let mut zero = Point::default();
-        let nothing = std::iter::repeat_n(0.0, problem.rows().n_rows());
-        problem.evaluate(nothing, 1e-6, &mut zero, watch)?;
+    fn find_scales<R: Rows, L: Loss>(&mut self, problem: &Problem<'_, R, L>, largest: f64) {
         let (n, k) = (self.moving.len() as f64, self.batch as f64);
         // 1 but in a stream.
         let mean_weight = self.per_weight * problem.total_weight() / n;
@@ -518,10 +597,24 @@ impl State {
         let loss_curvature = loss_curvature(problem);
         self.curvature = loss_curvature * sq_norm;
         self.longest = 1.0 / loss_curvature;
-        self.primal_at_zero = mean_weight * zero.certificate.primal;
+    }
+
+    /// The model without coefficients: `P(0)`, and its intercept to begin at.
+    fn find_constant<R: Rows, L: Loss>(
+        &mut self,
+        problem: &Problem<'_, R, L>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        let mut zero = Point::default();
+        let nothing = std::iter::repeat_n(0.0, problem.rows().n_rows());
+        problem.evaluate(nothing, 1e-6, &mut zero, watch)?;
+        self.primal_at_zero = zero.certificate.primal;
         // The best constant often puts a whole class on the kink of the hinge, where rounding would
-        // decide about the first step.
-        let is_safe = L::TARGET != Target::Label || problem.loss().smoothness() > 0.0;
+        // decide about the first step. And the first part of a stream may be of one class, for which
+        // there is none.
+        let labels = problem.counting().map(|i| problem.target(i));
+        let is_safe = L::TARGET != Target::Label
+            || (problem.loss().smoothness() > 0.0 && has_several(labels));
         if problem.fit_intercept() && is_safe {
             self.intercept = zero.intercept + intercept::apart(&problem.loss(), zero.intercept);
         }
@@ -537,7 +630,7 @@ impl State {
 
     /// The model, for rows as they are.
     fn model(&self) -> Model {
-        let coef: Vec<f64> = self.sum.coef(&self.frame, self.scale).collect();
+        let coef: Vec<f64> = self.sum.coef(&self.frame, self.scale).into_vec();
         Model {
             intercept: self.intercept - self.frame.mu_dot(&coef),
             coef,
@@ -557,22 +650,23 @@ impl State {
         all.map(|v| self.scale * v)
     }
 
-    /// Step `t`, counted from 1, on a batch of rows.
+    /// A step on a batch of rows, with which there are `t` steps.
     #[inline]
     fn step<R: Rows, L: Loss>(
         &mut self,
         problem: &Problem<'_, R, L>,
         team: &mut Team,
         batch: &[u32],
-        t: u64,
+        t: f64,
         mut tally: Option<&mut Scaled>,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
         let (rows, loss) = (problem.rows(), problem.loss());
-        let (eta, decay) = self.steps.at(t);
+        let part = batch.len() as f64 / self.full_step;
+        let (eta, decay) = self.steps.at(t, part);
         let rate = eta * self.per_weight / batch.len() as f64;
         let mut shares = std::mem::take(&mut self.shares);
-        shares.resize(batch.len(), 0.0);
+        memory::resize(&mut shares, batch.len(), 0.0);
         team.map(batch, &mut shares, watch, |_, i| {
             let p = self.scale * self.sum.dot(rows, i, self.mark(i)) + self.intercept;
             -rate * problem.weight(i) * loss.slope(p, problem.target(i))
@@ -662,6 +756,11 @@ impl State {
     }
 }
 
+fn has_several(mut labels: impl Iterator<Item = f64>) -> bool {
+    let first = labels.next();
+    labels.any(|y| Some(y) != first)
+}
+
 fn max_weight<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f64 {
     let weights = (0..problem.rows().n_rows()).map(|i| problem.weight(i));
     weights.fold(0.0, f64::max)
@@ -686,7 +785,7 @@ struct Scaled {
 impl Scaled {
     fn new(len: usize, n_cols: usize) -> Self {
         Self {
-            late: vec![0.0; len],
+            late: memory::zeros(len),
             total: 0.0,
             scale: 1.0,
             n_cols,
@@ -728,7 +827,7 @@ impl Tally for Scaled {
         let sums = values
             .zip(&self.late)
             .map(|(value, late)| factor * value - late);
-        let sums = sums.collect();
+        let sums = sums.into_vec();
         self.late.fill(0.0);
         self.total = 0.0;
         sums

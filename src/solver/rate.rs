@@ -113,13 +113,17 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// The length `eta` of step `t`, and `1 - eta lambda`, which the first step of Pegasos makes 0.
-    pub(crate) fn at(&self, t: u64) -> (f64, f64) {
-        let t = t as f64 + self.offset;
+    /// The length `eta` of a step, and `1 - eta lambda`, which the first step of Pegasos makes 0.
+    ///
+    /// The step is `share` of a full one, that is 1, or less for a batch of fewer rows than the others, and `t` is
+    /// the sum of the shares up to and including it: the number of the step, if all are full. So every row has the
+    /// same weight, whatever batch it is in.
+    pub(crate) fn at(&self, t: f64, share: f64) -> (f64, f64) {
+        let t = t + self.offset;
         if self.power == 1.0 && (self.first * self.lambda - 1.0).abs() < 1e-15 {
-            (self.first / t, (t - 1.0) / t)
+            (share * self.first / t, (t - share) / t)
         } else {
-            let eta = self.first / t.powf(self.power);
+            let eta = share * self.first / t.powf(self.power);
             (eta, (1.0 - eta * self.lambda).max(0.0))
         }
     }

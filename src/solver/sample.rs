@@ -11,6 +11,7 @@
 //! has been passed.
 
 use crate::loss::Loss;
+use crate::memory::IntoVec as _;
 use crate::solver::system::System;
 
 /// Rows of a sample for each column. From 8 to 16 the time on mnist differs by less than a fifth.
@@ -102,7 +103,7 @@ fn thin_out(weights: &[f64], importance: &[f64], size: usize) -> Vec<f64> {
         passed -= portion;
         r * (portion / share)
     };
-    pairs().map(choose).collect()
+    pairs().map(choose).into_vec()
 }
 
 #[cfg(test)]

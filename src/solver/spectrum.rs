@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::loss::Loss;
+use crate::memory::{self, IntoVec as _};
 use crate::problem::Problem;
 use crate::rows::Rows;
 use crate::run::Watch;
@@ -33,8 +34,8 @@ pub(super) fn largest_eigenvalue<R: Rows, L: Loss>(
     let trace = frame.mean_sq_norm;
     // No direction that data are likely to be orthogonal to.
     let start = (0..rows.n_cols()).map(|j| 1.0 + (j % 7) as f64 / 7.0);
-    let mut direction: Vec<f64> = start.collect();
-    let mut shares = vec![0.0; moving.len()];
+    let mut direction: Vec<f64> = start.into_vec();
+    let mut shares = memory::zeros(moving.len());
     let mut estimate = 0.0;
     for _ in 0..PASSES {
         let length = norm(&direction);

@@ -13,9 +13,10 @@
 //! model itself counts. (After a warm start, `a` goes on from the dual point that was given, which need
 //! not be that of the model.)
 
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::intercept::{self, Minimum};
 use crate::loss::Loss;
+use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::{Point, Problem};
 use crate::rows::Rows;
 use crate::run::{Budget, Certificate, Fit, Monitor, Watch};
@@ -69,75 +70,85 @@ impl Solver for Subgradient {
         start: Option<Start<'_>>,
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error> {
-        budget.check()?;
-        let output = self.output.unwrap_or_default();
-        check_average_from(self.average_from)?;
-        let (rows, loss) = (problem.rows(), problem.loss());
-        let n_rows = rows.n_rows();
-        let mut watch = Watch::new(budget.max_time, monitor);
-        let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
-        let mut team = Team::new(rows, n_rows, self.n_threads)?;
-        team.announce(&mut watch);
-        let moving: Vec<u32> = problem.counting().map(|i| i as u32).collect();
-        let mut zero = Point::default();
-        problem.evaluate(vec![0.0; n_rows], 1e-6, &mut zero, &mut watch)?;
-        let largest = largest_eigenvalue(problem, &frame, &moving, &mut team, &mut watch)?;
-        let curvature = loss_curvature(problem) * largest;
-        let has_kinks = loss.smoothness() == 0.0 && loss.lipschitz().is_finite();
-        let rate = match self.learning_rate {
-            Some(rate) => rate,
-            None if has_kinks => LearningRate::Pegasos,
-            None => LearningRate::Constant { eta0: None },
-        };
-        let (mut a, coef) = match start {
-            Some(start) => (start.dual_for(problem)?, start.coef_for(problem)?.to_vec()),
-            None => (vec![0.0; n_rows], vec![0.0; rows.n_cols()]),
-        };
-        if problem.fit_intercept() {
-            intercept::balance(&mut a, |i| problem.weight(i));
-        }
-        let mut run = Run {
-            problem,
-            steps: rate.steps(loss, problem.lambda(), curvature)?,
-            before: start.map_or(0, |start| start.steps),
-            iterate: Iterate { coef, a },
-            intercept: zero.intercept,
-            predictions: vec![0.0; moving.len()],
-            slopes: vec![0.0; moving.len()],
-            shares: vec![0.0; moving.len()],
-            best: self.output.is_none().then_some((f64::INFINITY, None)),
-            highest: None,
-            team,
-            moving,
-            keeper: Keeper::new(
-                output,
-                self.average_from,
-                1,
-                budget.max_epochs,
-                self.seed,
-                || Iterates::new(rows.n_cols() + n_rows),
-            ),
-        };
-        let pace = Pace {
-            evaluation_cost: EVALUATION_COST,
-            least: 0,
-            mean_q: frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
-        };
-        let before = run.before;
-        let mut fit = course::run(&mut run, budget, pace, &mut watch)?;
-        fit.steps += before;
-        Ok(fit)
+        error::catch(|| {
+            budget.check()?;
+            let output = self.output.unwrap_or_default();
+            check_average_from(self.average_from)?;
+            let (rows, loss) = (problem.rows(), problem.loss());
+            let n_rows = rows.n_rows();
+            let mut watch = Watch::new(budget.max_time, monitor);
+            let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
+            let mut team = Team::new(rows, n_rows, self.n_threads)?;
+            team.announce(&mut watch);
+            let moving: Vec<u32> = problem.counting().map(|i| i as u32).into_vec();
+            let mut zero = Point::default();
+            problem.evaluate(memory::zeros(n_rows), 1e-6, &mut zero, &mut watch)?;
+            let largest = largest_eigenvalue(problem, &frame, &moving, &mut team, &mut watch)?;
+            let curvature = loss_curvature(problem) * largest;
+            let rate = match self.learning_rate {
+                Some(rate) => rate,
+                None if loss.has_kinks() => LearningRate::Pegasos,
+                None => LearningRate::Constant { eta0: None },
+            };
+            let (mut a, coef) = match start {
+                Some(start) => (
+                    start.dual_for(problem)?,
+                    start.coef_for(problem)?.duplicate(),
+                ),
+                None => (memory::zeros(n_rows), memory::zeros(rows.n_cols())),
+            };
+            if problem.fit_intercept() {
+                intercept::balance(&mut a, |i| problem.mass(i));
+            }
+            let mut run = Run {
+                problem,
+                steps: rate.steps(loss, problem.lambda(), curvature)?,
+                before: start.map_or(0, |start| start.steps),
+                iterate: Iterate { coef, a },
+                intercept: zero.intercept,
+                predictions: memory::zeros(moving.len()),
+                slopes: memory::zeros(moving.len()),
+                shares: memory::zeros(moving.len()),
+                best: self.output.is_none().then_some((f64::INFINITY, None)),
+                highest: None,
+                team,
+                moving,
+                keeper: Keeper::new(
+                    output,
+                    self.average_from,
+                    1,
+                    budget.max_epochs,
+                    self.seed,
+                    || Iterates::new(rows.n_cols() + n_rows),
+                ),
+            };
+            let pace = Pace {
+                evaluation_cost: EVALUATION_COST,
+                least: 0,
+                mean_q: frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
+            };
+            let before = run.before;
+            let mut fit = course::run(&mut run, budget, pace, &mut watch)?;
+            fit.steps += before;
+            Ok(fit)
+        })
     }
 }
 
 /// A model and the dual point that takes the same steps.
-#[derive(Clone)]
 struct Iterate {
     coef: Vec<f64>,
     a: Vec<f64>,
 }
 
 impl Iterate {
+    fn duplicate(&self) -> Self {
+        Self {
+            coef: self.coef.duplicate(),
+            a: self.a.duplicate(),
+        }
+    }
+
     fn values(&self) -> impl Iterator<Item = f64> + Clone + '_ {
         self.coef.iter().chain(&self.a).copied()
     }
@@ -208,14 +219,14 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
             *slope = -mix * loss.slope(p + left, y) - (1.0 - mix) * loss.slope(p + right, y);
         }
         if problem.fit_intercept() {
-            intercept::balance(slopes, |k| problem.weight(moving[k] as usize));
+            intercept::balance(slopes, |k| problem.mass(moving[k] as usize));
         }
         if let Some((least, best)) = &mut self.best {
             let penalty = 0.5 * problem.lambda() * coef.iter().map(|w| w * w).sum::<f64>();
             let primal = minimum.value / problem.total_weight() + penalty;
             if primal < *least {
                 *least = primal;
-                *best = Some(self.iterate.clone());
+                *best = Some(self.iterate.duplicate());
             }
         }
         Ok(())
@@ -231,6 +242,15 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         self.problem.is_perfect(point)
     }
 
+    fn prefer_zero(
+        &self,
+        precision: f64,
+        point: &mut Point,
+        watch: &mut Watch<'_>,
+    ) -> Result<bool, Error> {
+        self.problem.prefer_zero(precision, point, watch)
+    }
+
     fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
         self.keeper.attend(step, self.iterate.values(), until);
         if let Some(iterates) = self.keeper.tally() {
@@ -238,7 +258,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         }
         self.look(watch)?;
         let step = step + 1;
-        let (_, decay) = self.steps.at(self.before + step);
+        let (_, decay) = self.steps.at((self.before + step) as f64, 1.0);
         let problem = self.problem;
         let Iterate { coef, a } = &mut self.iterate;
         for ((share, slope), &i) in self.shares.iter_mut().zip(&self.slopes).zip(&self.moving) {
@@ -272,9 +292,9 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             None if self.best.is_some() => {
                 self.look(watch)?;
                 let best = self.best.as_ref().and_then(|(_, best)| best.as_ref());
-                best.unwrap_or(&self.iterate).values().collect()
+                best.unwrap_or(&self.iterate).values().into_vec()
             }
-            None => self.iterate.values().collect(),
+            None => self.iterate.values().into_vec(),
         };
         let problem = self.problem;
         let (coef, dual) = values.split_at(problem.rows().n_cols());
@@ -291,10 +311,10 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             match &self.highest {
                 Some((highest, a)) if highest.dual >= dual => {
                     point.certificate = Certificate::new(primal, highest.dual, highest.support);
-                    point.dual.clone_from(a);
+                    memory::assign(&mut point.dual, a);
                 }
                 _ => {
-                    self.highest = Some((point.certificate, point.dual.clone()));
+                    self.highest = Some((point.certificate, point.dual.duplicate()));
                 }
             }
         }

@@ -6,14 +6,19 @@ use ndarray::{ArrayView2, ArrayViewMut2, s};
 
 use crate::error::Error;
 use crate::kernel::{Level, dense_dot};
+use crate::memory::{self, Duplicate as _};
 use crate::run::Watch;
 
 /// Rows gathered before they are multiplied, and rows of the matrix that a thread works on at a time.
 const GATHERED: usize = 512;
 const STRIPE: usize = 64;
 
-/// Rows of the matrix between two signs of life.
+/// Rows of the matrix between two signs of life, and products of a factor.
 const PARTS: usize = 16;
+const PRODUCTS: usize = 1 << 22;
+
+/// Bytes that a product of matrices takes for itself, at most. It would end the process if they were not to be had.
+const OF_PRODUCT: usize = 1 << 22;
 
 /// A symmetric positive definite system of equations.
 #[derive(Default)]
@@ -33,7 +38,7 @@ impl System {
     pub(crate) fn new(size: usize) -> Self {
         Self {
             size,
-            matrix: vec![0.0; size * size],
+            matrix: memory::zeros(size * size),
             scales: Vec::new(),
             gathered: Vec::new(),
             count: 0,
@@ -60,7 +65,7 @@ impl System {
     pub(crate) fn clear(&mut self, size: usize) {
         self.size = size;
         self.matrix.clear();
-        self.matrix.resize(size * size, 0.0);
+        memory::resize(&mut self.matrix, size * size, 0.0);
         self.count = 0;
     }
 
@@ -77,7 +82,7 @@ impl System {
                 let j = number * PARTS + k;
                 fill(j, &mut row[..=j]);
             });
-            watch.beat()?;
+            watch.beat_in_time()?;
         }
         Ok(())
     }
@@ -109,7 +114,7 @@ impl System {
 
     /// An empty row, to be filled and ended.
     pub(crate) fn next_row(&mut self) -> &mut [f64] {
-        self.gathered.resize(GATHERED * self.size, 0.0);
+        memory::resize(&mut self.gathered, GATHERED * self.size, 0.0);
         let row = &mut self.gathered[self.count * self.size..][..self.size];
         row.fill(0.0);
         row
@@ -131,6 +136,7 @@ impl System {
     pub(crate) fn flush(&mut self, watch: &Watch<'_>) {
         let (count, size) = (self.count, self.size);
         self.count = 0;
+        memory::probe(OF_PRODUCT);
         let rows = ArrayView2::from_shape((count, size), &self.gathered[..count * size])
             .expect("count rows of size entries");
         watch.share(&mut self.matrix, STRIPE * size, |number, stripe| {
@@ -155,20 +161,27 @@ impl System {
     ///
     /// Where rounding has left the matrix not positive definite, a direction in which it is close to
     /// zero is held fast.
-    pub(crate) fn factor(&mut self) {
+    pub(crate) fn factor(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
         let (n, level) = (self.size, Level::best());
         // To a unit diagonal; an unknown that nothing depends on stays where it is.
         self.scales.clear();
-        self.scales.extend((0..n).map(|j| {
+        let scale = |j: usize| {
             let diagonal = self.matrix[j * n + j];
             if diagonal > 0.0 {
                 1.0 / diagonal.sqrt()
             } else {
                 0.0
             }
-        }));
+        };
+        memory::extend(&mut self.scales, (0..n).map(scale));
         let scales = &self.scales;
+        let mut products = 0;
         for i in 0..n {
+            products += i * i / 2;
+            if products > PRODUCTS {
+                products = 0;
+                watch.beat_in_time()?;
+            }
             let (above, rest) = self.matrix.split_at_mut(i * n);
             let row = &mut rest[..n];
             for j in 0..i {
@@ -183,6 +196,7 @@ impl System {
                 f64::INFINITY
             };
         }
+        Ok(())
     }
 
     /// Overwrites `v` by the solution for the right side `v`.
@@ -194,7 +208,7 @@ impl System {
     /// `|r|^2` for what [`Self::solve`] leaves of the right side `v`: its part along directions that are
     /// held fast.
     pub(crate) fn remainder(&self, v: &[f64]) -> f64 {
-        let mut v = v.to_vec();
+        let mut v = v.duplicate();
         let mut sum = 0.0;
         self.forward_with(&mut v, |i, rest| {
             if self.pivot(i).is_infinite() {
@@ -360,8 +374,9 @@ mod tests {
                 system.matrix[j * size + j] += scale(j) * scale(j);
             }
             let mut v: Vec<f64> = right.iter().enumerate().map(|(j, r)| r * scale(j)).collect();
-            system.factor();
-        system.solve(&mut v);
+            let mut unwatched = Unwatched;
+            system.factor(&mut Watch::new(None, &mut unwatched)).expect("not interrupted");
+            system.solve(&mut v);
             for j in 0..size {
                 let mut left = scale(j) * scale(j) * v[j];
                 for (l, v) in v.iter().enumerate() {
@@ -379,7 +394,10 @@ mod tests {
         let rows = vec![vec![1.0, 1.0, 0.0], vec![2.0, 2.0, 0.0]];
         let mut system = by_rows(&rows, &[1.0, 1.0]);
         let mut v = vec![5.0, 5.0, 0.0];
-        system.factor();
+        let mut unwatched = Unwatched;
+        system
+            .factor(&mut Watch::new(None, &mut unwatched))
+            .expect("not interrupted");
         system.solve(&mut v);
         assert_eq!(v[1..], [0.0, 0.0]);
         assert!((v[0] - 1.0).abs() < 1e-15);

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::intercept;
 use crate::kernel::prefetch;
 use crate::loss::Loss;
+use crate::memory::{self, IntoVec as _};
 use crate::order::Order;
 use crate::problem::{Problem, rows_per_block};
 use crate::rows::Rows;
@@ -159,7 +160,7 @@ pub(crate) fn run<R: Rows, L: Loss>(
     watch: &mut Watch<'_>,
 ) -> Result<Vec<Head>, Error> {
     let n_rows = problem.rows().n_rows();
-    let mut rows = Vec::with_capacity(n_rows);
+    let mut rows = memory::with_capacity(n_rows);
     let frame = Frame::new(problem, watch, &mut |i, m, spread| {
         let q = problem.rate(i) * spread;
         rows.push(Row { q, m });
@@ -172,7 +173,7 @@ pub(crate) fn run<R: Rows, L: Loss>(
         row.q += problem.rate(i) * frame.s;
     }
     let moving = (0..n_rows as u32).filter(|&i| rows[i as usize].q > 0.0);
-    let mut passes = Passes::new(order(moving.collect()), true);
+    let mut passes = Passes::new(order(moving.into_vec()), true);
     let mut centre = [0.0; GROUP];
     if problem.fit_intercept() {
         for (centre, class) in centre.iter_mut().zip(group.clone()) {
@@ -184,8 +185,8 @@ pub(crate) fn run<R: Rows, L: Loss>(
         members: group.clone(),
         rows,
         frame,
-        a: vec![[0.0; GROUP]; n_rows],
-        v: vec![[0.0; GROUP]; problem.rows().n_cols()],
+        a: memory::filled(n_rows, [0.0; GROUP]),
+        v: memory::filled(problem.rows().n_cols(), [0.0; GROUP]),
         pull: [0.0; GROUP],
         t: [0.0; GROUP],
         centre,
@@ -209,7 +210,7 @@ pub(crate) fn run<R: Rows, L: Loss>(
     let n_classes = group.len() as f64;
     let seconds = (watch.seconds() / n_classes, watch.cpu_seconds() / n_classes);
     let head = |k: usize| Head {
-        dual: state.a.iter().map(|a| a[k]).collect(),
+        dual: state.a.iter().map(|a| a[k]).into_vec(),
         centre: state.centre[k],
         steps: step,
         seconds,

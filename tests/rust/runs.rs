@@ -363,11 +363,14 @@ fn twin<L: Loss>(
     let mut all = vec![vec![0.0; n_cols]];
     for epoch in 0..epochs {
         for (i, row) in x.chunks(n_cols).enumerate() {
-            // The model of the rows seen so far, where they count as all.
-            let n = if sgd && epoch == 0 { i + 1 } else { y.len() } as f64;
+            // The rows seen so far count as all: t - 1 in the model, as it was before, and t in the step.
+            let is_sgd = sgd && epoch == 0;
+            let n = if is_sgd { i + 1 } else { y.len() } as f64;
+            let n_of_model = if is_sgd { i.max(1) } else { y.len() } as f64;
             let mut z = 0.0;
             for (x, a) in x.chunks(n_cols).zip(&a) {
-                z += a * x.iter().zip(row).map(|(x, r)| x * r).sum::<f64>() / (lambda * n);
+                let dot = x.iter().zip(row).map(|(x, r)| x * r).sum::<f64>();
+                z += a * dot / (lambda * n_of_model);
             }
             let q = row.iter().map(|x| x * x).sum::<f64>() / (lambda * n);
             a[i] = loss.step(z - q * a[i], q, 0.0, y[i]);

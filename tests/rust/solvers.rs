@@ -389,8 +389,13 @@ impl<'a, L: Loss> Twin<'a, L> {
     ) -> Vec<Vec<f64>> {
         let mut w = self.zero();
         let mut iterates = vec![w.clone()];
-        for (t, batch) in (1..=steps).zip(batches.iter().cycle()) {
-            let eta = eta(t as f64);
+        // A short batch is a part of a step.
+        let size = batches[0].len() as f64;
+        let mut t = 0.0;
+        for batch in batches.iter().cycle().take(steps) {
+            let part = batch.len() as f64 / size;
+            t += part;
+            let eta = part * eta(t);
             let mut next: Vec<f64> = w.iter().map(|w| (1.0 - eta * self.lambda) * w).collect();
             for &i in batch {
                 let slope = self.loss.slope(dot(self.x[i], &w), self.y[i]);
@@ -1321,7 +1326,7 @@ fn a_stream_of_the_whole_data_is_a_run() {
         let (models, fit) = iterates(settings, &problem, steps, per_epoch);
         let stream = stream(settings, &[problem], passes);
         let what = format!("{} {settings:?} {fit_intercept}", L::NAME);
-        assert_eq!((stream.steps, fit.steps), (steps as u64, steps as u64));
+        assert_eq!((stream.steps, fit.steps), (steps as f64, steps as u64));
         assert_close(&stream.last.coef, &fit.coef, 1e-12, &what);
         assert_close(&stream.mean.coef, &mean(&models[..steps]), 1e-12, &what);
         if !fit_intercept {
@@ -1370,7 +1375,7 @@ fn the_parts_of_a_stream_are_one_pass() {
     let stream = stream(&settings, &parts, 3);
     assert_close(&stream.last.coef, &fit.coef, 1e-12, "last");
     assert_close(&stream.mean.coef, &mean(&models[..150]), 1e-12, "mean");
-    assert_eq!(stream.steps, 150);
+    assert_eq!(stream.steps, 150.0);
 }
 
 /// The mean of a stream with an intercept, too, is that of its models: parts of one row show them all.
@@ -1408,7 +1413,7 @@ fn the_mean_of_a_stream_is_the_mean_of_its_models() {
                 .partial_solve(&next, Some(stream), &mut Unwatched)
                 .expect("not interrupted");
         }
-        assert_eq!(stream.steps, 40);
+        assert_eq!(stream.steps, 40.0);
         let means: Vec<f64> = sum.iter().map(|sum| sum / 40.0).collect();
         assert_close(&stream.mean.coef, &means, 1e-12, "coef");
         assert_close(&[stream.mean.intercept], &[intercepts / 40.0], 1e-12, "b");
