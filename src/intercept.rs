@@ -9,7 +9,7 @@ use crate::loss::Loss;
 use crate::run::Watch;
 
 /// A sum of products below this has lost digits to underflow.
-const LEAST_MASS: f64 = f64::MIN_POSITIVE / f64::EPSILON;
+pub(crate) const LEAST_MASS: f64 = f64::MIN_POSITIVE / f64::EPSILON;
 
 /// Makes `sum_i c_i a_i = 0` by scaling the values of the heavier sign towards 0.
 ///

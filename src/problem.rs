@@ -627,10 +627,11 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     pub fn is_perfect(&self, point: &Point) -> bool {
         let sums = self.blocks().map(|block| {
             let (y, c) = self.labels(block.clone());
-            sums::rounding(self.loss, &point.predictions[block], point.intercept, y, c)
+            let p = (&point.predictions[block], 64.0 * f64::EPSILON);
+            sums::rounding(self.loss, p, point.intercept, y, c)
         });
-        let sum: f64 = sums.sum();
-        let floor = 64.0 * f64::EPSILON * sum / self.total_weight;
+        // Or what underflow leaves.
+        let floor = (sums.sum::<f64>() / self.total_weight).max(intercept::LEAST_MASS);
         floor.is_finite() && point.certificate.primal <= floor && point.certificate.gap <= floor
     }
 

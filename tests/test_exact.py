@@ -566,14 +566,9 @@ def check(case: Case, estimator: Any, **settings: Any) -> None:
 
 def describe(case: Case, fit: Any, broken: list[str]) -> str:
     """Say what is needed to see it again."""
-    return "\n".join(
-        [
-            f"{case.story}; C = {case.C}, loss_param = {case.loss_param}, "
-            f"tol = {case.tol}, max_iter = {case.max_iter}, {fit}; "
-            f"stopped by {fit.stop_reason_} after {fit.n_iter_}",
-            *broken,
-        ]
-    )
+    settings = " ".join(repr(fit).split())
+    stop = f"stopped by {fit.stop_reason_} after {fit.n_iter_}"
+    return "\n".join([f"{case.story}; {settings}; {stop}", *broken])
 
 
 with_and_without_intercept = pytest.mark.parametrize("fit_intercept", [True, False])

@@ -198,7 +198,7 @@ def test_targets_whose_objective_overflows_end(loss, solver, fit_intercept):
 def test_huge_weights_end():
     X = np.random.default_rng(0).normal(size=(30, 3))
     fit = Sdca("squared_epsilon_insensitive").fit(X, X[:, 0], np.full(30, 1e200))
-    assert fit.stop_reason_ == "converged"
+    assert fit.stop_reason_ in ("converged", "perfect")
 
 
 # --------------------------------------------------------------------------- memory
@@ -496,6 +496,7 @@ def test_pickles_carry_the_version():
         old.__setstate__(state)
 
 
+@may_not_converge
 def test_threads_may_write_what_is_read():
     # Wrong numbers or an error, but no crash: it is documented as undefined.
     problem = make_problem("log", 4000, 20)

@@ -119,9 +119,10 @@ class Sdca(CertifiedLinearModel):
     n_iter_ : int
         Epochs done, of the class that took most; see ``max_iter``.
     stop_reason_ : str or ndarray
-        "converged" (also for a perfect fit, whose objective and gap are 0 up to
-        rounding), "max_iter", "max_time", "callback", or "precision" (rounding keeps
-        ``P`` and ``D`` where they are, short of ``tol``: more epochs would not help).
+        "converged", "max_iter", "max_time", "callback", "perfect" (objective and gap
+        are 0 up to rounding, which keeps their ratio above ``tol``), or "precision"
+        (rounding keeps ``P`` and ``D`` where they are, short of ``tol``: more epochs
+        would not help).
     history_ : dict of ndarray, or a list of such dicts
         All evaluations: epoch, seconds (of work, evaluations left out), cpu_seconds
         (of processor time), primal, dual, gap, support (number of dual values other

@@ -50,13 +50,21 @@ pub(crate) fn conjugates<L: Loss>(loss: L, a: &[f64], y: &[f64], c: Option<&[f64
     conjugates
 }
 
-/// `sum_i c_i |phi'(p_i + b; y_i)| (|p_i + b| + |y_i|)`: what rounding of the predictions does to the losses, in
-/// units of rounding. Where predictions are logarithms of targets, `ln y_i` stands for `y_i`.
+/// `sum_i c_i |phi'| d_i` with `d_i = unit (|p_i + b| + |y_i|)`: what rounding of the predictions does to the losses, if
+/// it changes numbers by `unit` of themselves. Where predictions are logarithms of targets, `ln y_i` stands for `y_i`.
+/// The slope is the steeper one of those at `p_i + b - d_i` and `p_i + b + d_i`, because a prediction may be at a kink.
 #[inline(never)]
-pub(crate) fn rounding<L: Loss>(loss: L, p: &[f64], b: f64, y: &[f64], c: Option<&[f64]>) -> f64 {
+pub(crate) fn rounding<L: Loss>(
+    loss: L,
+    (p, unit): (&[f64], f64),
+    b: f64,
+    y: &[f64],
+    c: Option<&[f64]>,
+) -> f64 {
     let [sizes] = sum(p, y, c, |p, y| {
         let p = p + b;
-        [loss.slope(p, y).abs() * (p.abs() + linked::<L>(y).abs())]
+        let d = unit * (p.abs() + linked::<L>(y).abs());
+        [loss.slope(p - d, y).abs().max(loss.slope(p + d, y).abs()) * d]
     });
     sizes
 }
@@ -254,10 +262,14 @@ mod tests {
                     "{}",
                     L::NAME
                 );
-                let size =
-                    |p: f64, y: f64| loss.slope(p, y).abs() * (p.abs() + linked::<L>(y).abs());
+                let size = |p: f64, y: f64| {
+                    let d = 0.01 * (p.abs() + linked::<L>(y).abs());
+                    let (left, right) = (loss.slope(p - d, y), loss.slope(p + d, y));
+                    left.abs().max(right.abs()) * d
+                };
                 let sizes = naive(&|i| size(p[i] + 0.3, y[i]));
-                assert!(close(rounding(loss, &p, 0.3, &y, c), sizes), "{}", L::NAME);
+                let found = rounding(loss, (&p, 0.01), 0.3, &y, c);
+                assert!(close(found, sizes), "{}", L::NAME);
                 let conjugate = naive(&|i| loss.conjugate(a[i], y[i]));
                 assert!(close(conjugates(loss, &a, &y, c), conjugate), "{}", L::NAME);
                 let change =

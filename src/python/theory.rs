@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 
+use super::guarded;
 use crate::error::Error;
 use crate::theory::{self, AveragedRun, Setting};
 
@@ -24,6 +25,11 @@ fn steps(run: AveragedRun) -> Steps {
     (run.iterations, run.average_from_step)
 }
 
+/// Computes a bound.
+fn bound<T>(work: impl FnOnce() -> Result<T, Error>) -> PyResult<T> {
+    guarded(|| work().map_err(Into::into))
+}
+
 /// The size of a batch, which Python checks only to be an integer.
 fn batch(n_samples: u64, batch_size: i64) -> Result<u64, Error> {
     batch_size.try_into().map_err(|_| Error::BatchSize {
@@ -40,9 +46,11 @@ pub(super) fn theory_sdca_lipschitz(
     setting: Numbers,
     lipschitz: f64,
     average_from: Option<f64>,
-) -> Result<Steps, Error> {
-    theory::sdca_lipschitz_iterations(n_samples, unpack(setting), lipschitz, average_from)
-        .map(steps)
+) -> PyResult<Steps> {
+    bound(|| {
+        theory::sdca_lipschitz_iterations(n_samples, unpack(setting), lipschitz, average_from)
+            .map(steps)
+    })
 }
 
 /// See [`theory::sdca_lipschitz_summary`].
@@ -51,8 +59,8 @@ pub(super) fn theory_sdca_lipschitz_summary(
     n_samples: u64,
     setting: Numbers,
     lipschitz: f64,
-) -> Result<Steps, Error> {
-    theory::sdca_lipschitz_summary(n_samples, unpack(setting), lipschitz).map(steps)
+) -> PyResult<Steps> {
+    bound(|| theory::sdca_lipschitz_summary(n_samples, unpack(setting), lipschitz).map(steps))
 }
 
 /// See [`theory::sdca_sgd_iterations`].
@@ -63,18 +71,16 @@ pub(super) fn theory_sdca_sgd(
     setting: Numbers,
     lipschitz: f64,
     average_from: Option<f64>,
-) -> Result<Steps, Error> {
-    theory::sdca_sgd_iterations(n_samples, unpack(setting), lipschitz, average_from).map(steps)
+) -> PyResult<Steps> {
+    bound(|| {
+        theory::sdca_sgd_iterations(n_samples, unpack(setting), lipschitz, average_from).map(steps)
+    })
 }
 
 /// See [`theory::sdca_smooth_iterations`].
 #[pyfunction]
-pub(super) fn theory_sdca_smooth(
-    n_samples: u64,
-    setting: Numbers,
-    gamma: f64,
-) -> Result<u64, Error> {
-    theory::sdca_smooth_iterations(n_samples, unpack(setting), gamma)
+pub(super) fn theory_sdca_smooth(n_samples: u64, setting: Numbers, gamma: f64) -> PyResult<u64> {
+    bound(|| theory::sdca_smooth_iterations(n_samples, unpack(setting), gamma))
 }
 
 /// See [`theory::sdca_smooth_averaged_iterations`].
@@ -85,9 +91,11 @@ pub(super) fn theory_sdca_smooth_averaged(
     setting: Numbers,
     gamma: f64,
     average_from: Option<f64>,
-) -> Result<Steps, Error> {
-    theory::sdca_smooth_averaged_iterations(n_samples, unpack(setting), gamma, average_from)
-        .map(steps)
+) -> PyResult<Steps> {
+    bound(|| {
+        theory::sdca_smooth_averaged_iterations(n_samples, unpack(setting), gamma, average_from)
+            .map(steps)
+    })
 }
 
 /// See [`theory::asdca_theta`].
@@ -98,8 +106,8 @@ pub(super) fn theory_asdca_theta(
     lam: f64,
     gamma: f64,
     radius: f64,
-) -> Result<f64, Error> {
-    theory::asdca_theta(n_samples, batch(n_samples, batch_size)?, lam, gamma, radius)
+) -> PyResult<f64> {
+    bound(|| theory::asdca_theta(n_samples, batch(n_samples, batch_size)?, lam, gamma, radius))
 }
 
 /// See [`theory::asdca_iterations`].
@@ -109,9 +117,11 @@ pub(super) fn theory_asdca(
     batch_size: i64,
     setting: Numbers,
     gamma: f64,
-) -> Result<u64, Error> {
-    let batch_size = batch(n_samples, batch_size)?;
-    theory::asdca_iterations(n_samples, batch_size, unpack(setting), gamma)
+) -> PyResult<u64> {
+    bound(|| {
+        let batch_size = batch(n_samples, batch_size)?;
+        theory::asdca_iterations(n_samples, batch_size, unpack(setting), gamma)
+    })
 }
 
 /// See [`theory::pegasos_iterations`].
@@ -122,6 +132,6 @@ pub(super) fn theory_pegasos(
     lipschitz: f64,
     project: bool,
     delta: Option<f64>,
-) -> Result<u64, Error> {
-    theory::pegasos_iterations(unpack(setting), lipschitz, project, delta)
+) -> PyResult<u64> {
+    bound(|| theory::pegasos_iterations(unpack(setting), lipschitz, project, delta))
 }

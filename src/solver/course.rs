@@ -281,10 +281,12 @@ impl Course<'_> {
     /// Whether the fit is perfect, which is worth a look only at the start and where `P` has vanished.
     fn is_perfect(&self, process: &dyn Process) -> bool {
         let first = self.history[0].certificate.primal;
-        let primal = self.point.certificate.primal;
+        let Certificate { primal, gap, .. } = self.point.certificate;
+        // Less than the last digit of what there was.
+        let is_nothing = primal.max(gap) <= f64::EPSILON * first;
         self.budget.tol > 0.0
             && (self.history.len() == 1 || primal <= 1e-8 * first)
-            && process.is_perfect(&self.point)
+            && (is_nothing || process.is_perfect(&self.point))
     }
 
     /// The step of the next evaluation, after one at `step`.

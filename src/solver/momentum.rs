@@ -197,7 +197,7 @@ impl Momentum {
         watch.beat()?;
         let gain = problem.lambda() * (before - at.penalty()) - conjugates / problem.total_weight();
         // Not if it is NaN, either.
-        let rises = gain > 0.0;
+        let rises = gain > ROUNDING * problem.lambda() * before;
         if !rises {
             for (v, change) in at.sum.v.iter_mut().zip(&self.change.v) {
                 *v -= change;
@@ -342,6 +342,10 @@ impl Momentum {
         self.model.pull = at.pull();
     }
 }
+
+/// What is gained is the difference of numbers that are rounded: a smaller part of them may be none at all, while it
+/// moves dual values by the root of that.
+const ROUNDING: f64 = 64.0 * f64::EPSILON;
 
 /// `W D` near a point as a function of two numbers, a parabola.
 struct Plane {
