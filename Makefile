@@ -4,6 +4,7 @@
 # PYTHON is read when .venv is made: run `make clean` before changing it.
 
 PYTHON ?= python3
+SECONDS ?= 600
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -24,7 +25,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
 # cargo runs in parallel by itself, and two pips must not write into one .venv.
 .NOTPARALLEL:
 EXAMPLES := four_algorithms average_and_t0 blood_cells primal_and_dual logistic_sgd_or_sdca
-.PHONY: help demo examples test test-rust test-python lint lint-rust lint-python bench bench-rust docs build clean need-cargo
+.PHONY: help demo examples test test-rust test-python test-long fuzz sanitize lint lint-rust lint-python bench bench-rust docs build clean need-cargo
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +64,18 @@ lint-python: $(EXTRA)dev.stamp ## check the Python side only
 
 # In full, with data: SDCA_RS_DATA=FOLDER .venv/bin/python benches/compare.py, and benches/matrix.py
 # for which problems are certified by default settings.
+# The bounded form is `fuzz/run.sh 60`, part of .ci/run.
+fuzz: need-cargo ## fuzz the core: SECONDS=600 for each target, two at a time
+	bash fuzz/run.sh $(SECONDS)
+
+# Random seeds and some twenty times as many cases; the clock decides nothing.
+test-long: $(EXTRA)test.stamp ## the laws and the oracle at length
+	SDCA_RS_LONG=1 $(BIN)/pytest --timeout 3600 tests/test_exact.py tests/test_hypothesis.py \
+		tests/test_watchdog.py
+
+sanitize: $(EXTRA)test.stamp ## unit tests with the address sanitiser; .ci/sanitize valgrind takes long
+	bash .ci/sanitize
+
 bench: $(EXTRA)compare.stamp ## compare with other libraries, in short
 	$(BIN)/python benches/compare.py --quick --out build/bench
 

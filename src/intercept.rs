@@ -5,7 +5,7 @@
 //! ([`balance`]), then `b` is chosen by minimising `P` over it ([`minimise`]).
 
 use crate::error::Error;
-use crate::loss::Loss;
+use crate::loss::{Loss, Target};
 use crate::run::Watch;
 
 /// A sum of products below this has lost digits to underflow.
@@ -134,17 +134,22 @@ pub(crate) fn reach<L: Loss>(loss: &L) -> f64 {
     if loss.smoothness() > 0.0 { REACH } else { 0.0 }
 }
 
-/// How far beside a kink rounding no longer decides about slopes, for a `b` of about 1.
+/// How far beside a kink rounding no longer decides about slopes, as a part of what predictions are about.
 const BESIDE: f64 = 1e-9;
 
-/// How far from a minimiser `b` slopes are to be taken: beside it for a loss with kinks, as `b` then is at one,
-/// where rounding would decide about the slope of a row, and with that about a step or a dual point.
-pub(crate) fn apart<L: Loss>(loss: &L, b: f64) -> f64 {
-    if loss.has_kinks() {
-        BESIDE * b.abs().max(1.0)
-    } else {
-        0.0
+/// How far from a minimiser `b` slopes are to be taken, where the mean loss is `value`: beside it for a loss with kinks,
+/// as `b` then is at one, where rounding would decide about the slope of a row, and with that about a step or a dual
+/// point.
+pub(crate) fn apart<L: Loss>(loss: &L, b: f64, value: f64) -> f64 {
+    if !loss.has_kinks() {
+        return 0.0;
     }
+    // Labels have kinks at about 1. Losses of numbers are in the units of these, and have slopes of about 1.
+    let size = match L::TARGET {
+        Target::Label => 1.0,
+        Target::Real | Target::NonNegative => value,
+    };
+    BESIDE * b.abs().max(size)
 }
 
 /// A slope that expects the minimum no farther away than that is none: rounding leaves as much of a sum of
@@ -291,7 +296,14 @@ fn bracket(
             .min(size.max(1.0))
             .max(1e-12 * size)
     } else {
-        (0.01 * size).max(0.1)
+        // Not beyond where the tangent is 0, which the function is mostly not below: numbers may be tiny.
+        let to_zero = (first.value / first.slope).abs();
+        let usual = (0.01 * size).max(0.1);
+        if to_zero > 0.0 {
+            usual.min(to_zero)
+        } else {
+            usual
+        }
     };
     loop {
         let b = near.b + downhill * step;
@@ -333,6 +345,48 @@ mod tests {
             assert!(sum.abs() < 1e-15, "{dual:?}");
             for (after, before) in dual.iter().zip(start) {
                 assert!(after * before >= 0.0 && after.abs() <= before.abs());
+            }
+        }
+    }
+
+    #[test]
+    fn balance_of_what_underflows_is_nothing() {
+        // Beside the weight of the first, the second has but one digit.
+        let weights = [1.0, 5e-324];
+        let mut dual = [0.3, -0.7];
+        balance(&mut dual, |i| weights[i]);
+        assert_eq!(dual, [0.0, 0.0]);
+        // All are small: they are given as parts of their sum.
+        let mut dual = [0.3, -0.7];
+        balance(&mut dual, |_| 0.5);
+        assert_eq!(dual, [0.3, -0.3]);
+    }
+
+    #[test]
+    fn minimise_ends_whatever_the_function() {
+        type Function<'a> = &'a dyn Fn(f64) -> (f64, f64);
+        let (inf, nan) = (f64::INFINITY, f64::NAN);
+        let hostile: [Function<'_>; 9] = [
+            &|_| (nan, nan),
+            &|_| (1.0, nan),
+            &|_| (nan, 1.0),
+            &|_| (inf, inf),
+            &|_| (inf, -inf),
+            &|b| (b, 1.0),
+            &|b| (-b, -1.0),
+            // NaN from the second point on, with a slope that is not.
+            &|b| if b == 0.0 { (1.0, 1.0) } else { (nan, -0.0) },
+            &|b| (b.sin(), b.cos()),
+        ];
+        for (k, f) in hostile.iter().enumerate() {
+            for reach in [0.0, 8.0] {
+                let mut count = 0;
+                let found = minimise(0.0, reach, 1e-12, |b| {
+                    count += 1;
+                    f(b)
+                });
+                assert!(count < 2500, "{k}: {count} evaluations");
+                assert!(found.b.is_finite(), "{k}: {}", found.b);
             }
         }
     }

@@ -34,11 +34,15 @@ pub(crate) fn pool(n_threads: usize) -> Result<rayon::ThreadPool, Error> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(n_threads)
         .build()
-        .map_err(|error| Error::Parameter {
-            name: "n_jobs",
-            found: format!("{n_threads} ({error})"),
-            expected: "a number of threads that the system grants",
-        })
+        .map_err(|error| no_threads(n_threads, &error))
+}
+
+fn no_threads(n_threads: usize, error: &dyn std::error::Error) -> Error {
+    Error::Parameter {
+        name: "n_jobs",
+        found: format!("{n_threads} ({error})"),
+        expected: "a number of threads that the system grants",
+    }
 }
 
 /// The results of `solve(class, time)` for all classes, on up to `n_threads` threads.
@@ -80,7 +84,7 @@ pub fn fit_classes<T: Send>(
     std::thread::scope(|scope| {
         let (done, waiting) = mpsc::channel::<()>();
         let (solve, slots) = (&solve, &mut slots);
-        let worker = scope.spawn(move || {
+        let work = move || {
             // Dropped when the work ends, also by a panic: that is what ends the waiting.
             let _done = done;
             let one = |(class, slot): (usize, &mut Option<T>)| {
@@ -88,7 +92,10 @@ pub fn fit_classes<T: Send>(
                 Ok(())
             };
             pool.install(|| slots.par_iter_mut().enumerate().try_for_each(one))
-        });
+        };
+        let worker = std::thread::Builder::new()
+            .spawn_scoped(scope, work)
+            .map_err(|error| no_threads(n_threads, &error))?;
         while waiting.recv_timeout(LOOK_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
             idle();
         }

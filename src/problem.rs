@@ -133,6 +133,13 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
                 return Err(parameter("lam", lambda, "a finite number > 0"));
             }
         };
+        if lambda.is_normal() && !(lambda * total_weight).is_normal() && weights.is_some() {
+            return Err(parameter(
+                "sample_weight",
+                format!("a sum of {total_weight:e} for lambda = {lambda:e}"),
+                "weights whose sum times lambda is neither infinite nor subnormal",
+            ));
+        }
         if !(lambda.is_normal() && (lambda * total_weight).is_normal()) {
             let name = if matches!(regularisation, Regularisation::C(_)) {
                 "C"
@@ -483,6 +490,12 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         point: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
+        // Slopes add up to 0 where `b` is the best one: what is left would cost the dual point as much as that.
+        let precision = if self.loss.has_kinks() {
+            precision
+        } else {
+            precision.min(SLOPES_PRECISION)
+        };
         self.evaluate_pair(coef, dual, precision, point, watch)?;
         self.try_slopes(point, watch)
     }
@@ -498,7 +511,8 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         let Certificate { primal, gap, .. } = point.certificate;
         // P without coefficients is at least D(a) + (lambda/2) |w(a)|^2, because D(a) without its last term
         // bounds it from below; and w(a) is not farther than sqrt(2 gap / lambda) from w.
-        if 8.0 * gap <= point.coef.iter().map(|w| w * w).sum::<f64>() * self.lambda {
+        let penalty = self.penalty(&point.coef);
+        if 4.0 * gap <= penalty && penalty.is_finite() {
             return Ok(false);
         }
         let mut zero = Point::default();
@@ -523,7 +537,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     fn try_slopes(&self, point: &mut Point, watch: &mut Watch<'_>) -> Result<(), Error> {
         let b = point.intercept;
         let apart = if self.fit_intercept {
-            intercept::apart(&self.loss, b)
+            intercept::apart(&self.loss, b, point.certificate.primal)
         } else {
             0.0
         };
@@ -683,9 +697,18 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
 
     /// `(lambda/2) |w|^2`.
     fn penalty(&self, coef: &[f64]) -> f64 {
-        0.5 * self.lambda * coef.iter().map(|w| w * w).sum::<f64>()
+        let sq_norm = coef.iter().map(|w| w * w).sum::<f64>();
+        if sq_norm.is_finite() {
+            return 0.5 * self.lambda * sq_norm;
+        }
+        // Squares may overflow where lambda is tiny.
+        let root = self.lambda.sqrt();
+        0.5 * coef.iter().map(|w| (root * w).powi(2)).sum::<f64>()
     }
 }
+
+/// To what part of `P` the intercept is the best one where the slopes there are to be a dual point.
+const SLOPES_PRECISION: f64 = 1e-14;
 
 /// Shares that are computed before their rows are added.
 const SHARES: usize = 256;

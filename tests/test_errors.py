@@ -195,12 +195,17 @@ def test_loss_param_is_refused_where_there_is_none(loss):
         Sdca(loss=loss, loss_param=0.5).fit(X, Y[loss])
 
 
-@pytest.mark.parametrize(
-    "factor", [-1.0, 0, np.nan, np.inf, "a", None, True], ids=short
-)
-def test_class_weight_must_be_positive(factor):
-    with pytest.raises(REFUSALS, match=ours("class_weight[1]", repr(factor), NUMBER)):
+@pytest.mark.parametrize("factor", [-1.0, np.nan, np.inf, "a", None, True], ids=short)
+def test_class_weight_must_not_be_negative(factor):
+    expected = "a finite number >= 0"
+    with pytest.raises(REFUSALS, match=ours("class_weight[1]", repr(factor), expected)):
         Sdca(class_weight={1: factor}).fit(X, LABELS)
+
+
+def test_class_weights_of_too_large_a_sum_are_refused():
+    message = ours("class_weight", "{0: 1e+308, 1: 1e+308}", "a finite one")
+    with pytest.raises(ValueError, match=message):
+        Sdca(class_weight={0: 1e308, 1: 1e308}).fit(X, LABELS)
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", {0: 1.0}], ids=short)
@@ -373,7 +378,8 @@ BAD_WEIGHTS = {
     "inf": (spoilt(ONES, np.inf), "inf at row 2", "finite weights >= 0"),
     "negative": (spoilt(ONES, -0.5), "-0.5 at row 2", "finite weights >= 0"),
     "all zero": (np.zeros(20), "zero for every weight", "a positive one"),
-    "infinite sum": (np.full(20, 1e308), "an infinite sum", "a finite sum"),
+    "infinite sum": (np.full(20, 1e308), "a sum of inf", "neither infinite nor"),
+    "subnormal sum": (np.full(20, 1e-310), "a sum of 2e-309", "nor subnormal"),
     "too short": (ONES[:-1], "shape (19,)", "(20,), one for each row of X"),
     "too long": (np.ones(21), "shape (21,)", "(20,), one for each row of X"),
     "2-D": (ONES[:, None], "shape (20, 1)", "(20,), one for each row of X"),

@@ -8,6 +8,7 @@ times as many cases with new seeds; ``SDCA_RS_SEED`` repeats such a run.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 import zlib
@@ -522,12 +523,15 @@ def violations(case: Case, fit: Any, y: Any = None, k: int = 0) -> list[str]:
             P.value,
         )
     elif stop == "perfect":
+        # Zero up to rounding, or less than the last digit of what there was without w.
+        nothing = max(P.error + D.error + slack, 4 * UNIT * best.value)
         law(
-            P.value <= P.error and P.value - D.value <= P.error + D.error + slack,
-            "perfect with P, gap, rounding",
+            P.value <= nothing and P.value - D.value <= nothing,
+            "perfect with P, gap, rounding, P of w = 0",
             P.value,
             P.value - D.value,
             P.error + D.error,
+            best.value,
         )
     elif stop not in ("max_iter", "precision"):
         broken.append(f"stopped by {stop}")
@@ -680,6 +684,33 @@ def test_each_of_several_classes_says_what_is_true(loss, fit_intercept, number):
     for k in range(3):
         broken = violations(case, fit, np.where(labels == k, 1.0, -1.0), k)
         assert not broken, describe(case, fit, broken)
+
+
+@pytest.mark.parametrize("accelerate", [True, False])
+@with_and_without_intercept
+@pytest.mark.parametrize("loss", ["squared", "huber", "squared_epsilon_insensitive"])
+def test_a_warm_start_from_afar_says_what_is_true(loss, fit_intercept, accelerate):
+    problem = make_problem(loss, 40, 6)
+    story = "a model of targets 1e12 times as large"
+    case = make_case(
+        loss,
+        fit_intercept,
+        "warm start",
+        X=problem.X,
+        y=problem.y,
+        weights=None,
+        C=1.0,
+        loss_param=problem.loss_param,
+        tol=1e-8,
+        max_iter=1000,
+        story=story,
+    )
+    settings = {"accelerate": accelerate, "warm_start": True}
+    fit = dataclasses.replace(case, y=1e12 * case.y).fit(Sdca, **settings)
+    fit.fit(case.X, case.y)
+    broken = violations(case, fit)
+    assert not broken, describe(case, fit, broken)
+    assert fit.stop_reason_ == "converged" or not accelerate
 
 
 @pytest.mark.parametrize("noisy", [True, False])

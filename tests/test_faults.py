@@ -920,8 +920,10 @@ def streams() -> list[Any]:
     def model(n: int, value: float = 0.0) -> Any:
         return np.full(n, value), value
 
+    numbers = fitted("stream")[0]._streams[0].__getnewargs__()[3][1]
+
     def scales(n: int, value: float = 1.0) -> Any:
-        return np.full(n, value), (value, value, value, value)
+        return np.full(n, value), (value,) * len(numbers)
 
     sizes = itertools.product([0, 1, 4, 5, 6], [4, 5], [None, 0, 4, 5, 6])
     found = [
@@ -934,7 +936,7 @@ def streams() -> list[Any]:
         found.append(Stream(3, model(5), model(5), scales(5, value)))
     found += [
         Stream(steps, model(5), model(5), s)
-        for steps in (0, 2**63, 2**64 - 1)
+        for steps in (0, 2**63, 2**64 - 1, -1.0, 1e300, np.inf, np.nan)
         for s in (scales(5), None)
     ]
     return found
@@ -999,8 +1001,11 @@ def child_pickles(kind: str, names: list[str]) -> None:
     found = collections.Counter()
     wrong = []
     for name in names:
-        values = {"_steps": STEPS, "_streams": tampered_streams()}
-        for value in values.get(name, SHAPES_OF_NUMBERS):
+        if name == "_streams":
+            values = tampered_streams()
+        else:
+            values = STEPS if name == "_steps" else SHAPES_OF_NUMBERS
+        for value in values:
             estimator, X, y = fitted(kind)
             vars(estimator)[name] = value
             try:

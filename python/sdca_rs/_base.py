@@ -33,6 +33,7 @@ from sdca_rs._data import (
     is_sparse,
     lam_of,
     loss_shape,
+    naming,
     naming_not_finite,
     regularisation,
     validate_X,
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
 
 # Dual values, coefficients, intercepts and steps.
 _Start: TypeAlias = tuple[Floats, Floats, Floats, NDArray[np.uint64]]
+
+# What scikit-learn's validation stores.
+_FEATURES = ("n_features_in_", "feature_names_in_")
 
 # The key in a pickle.
 _VERSION = "_sdca_rs_version"
@@ -149,6 +153,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         loss = require_loss(self.loss)
         classify = loss.task == "classification"
         X = validate_X(self, X, reset=True, require_finite=False)
+        features = {name: getattr(self, name, None) for name in _FEATURES}
         n_samples = X.shape[0]
         y = validate_y(y, n_samples, numeric=not classify)
         weights = as_weights(sample_weight, n_samples)
@@ -200,7 +205,10 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
                 report=reporter if reporter.is_needed else None,
             )
         self._keep(fits, labels)
-        self._lam = lam_of(C, lam, n_samples, weights)
+        # Again: a callback, or another thread, may have fitted this one meanwhile.
+        self.__dict__.update(features, _lam=lam_of(C, lam, n_samples, weights))
+        if features["feature_names_in_"] is None:
+            del self.feature_names_in_
         reporter.finish(fits)
         return fits, reporter
 
@@ -241,7 +249,15 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
                 "the same rows (warm_start=False starts afresh)"
             )
         self._check_classes(labels)
-        return (start, *self._models(), np.array(self._steps, dtype=np.uint64))
+        return (start, *self._models(), self._steps_done())
+
+    def _steps_done(self) -> NDArray[np.uint64]:
+        try:
+            return np.array(self._steps, dtype=np.uint64)
+        except (OverflowError, TypeError) as error:
+            raise ValueError(
+                f"_steps: found {self._steps!r}, expected numbers >= 0 as of a fit"
+            ) from error
 
     def _is_fitted(self) -> bool:
         return hasattr(self, "coef_")
@@ -265,39 +281,43 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         )
 
     def _keep(self, fits: list[_core.Fit], labels: Labels | None) -> None:
-        """Store what was fitted, in scikit-learn's shapes."""
+        """Store what was fitted, in scikit-learn's shapes, all at once."""
+        first = fits[0]
+        kept: dict[str, Any] = {
+            "_steps": [fit.steps for fit in fits],
+            "n_iter_": int(np.ceil(max(fit.epochs for fit in fits))),
+        }
         if labels is None:
-            (fit,) = fits
-            self.coef_ = fit.coef
-            self.intercept_ = fit.intercept
-            self.dual_coef_ = fit.dual
+            kept |= {
+                "coef_": first.coef,
+                "intercept_": first.intercept,
+                "dual_coef_": first.dual,
+            }
             # Left behind by an earlier fit with a loss for classes.
             self.__dict__.pop("classes_", None)
         else:
-            self.classes_ = labels.classes
-            self.coef_ = np.stack([fit.coef for fit in fits])
-            self.intercept_ = np.array([fit.intercept for fit in fits])
-            # Of a single problem it is not copied: there are as many values as rows.
-            self.dual_coef_ = (
-                fits[0].dual[np.newaxis]
+            kept |= {
+                "classes_": labels.classes,
+                "coef_": np.stack([fit.coef for fit in fits]),
+                "intercept_": np.array([fit.intercept for fit in fits]),
+                # Of a single problem it is not copied: there are as many values as
+                # rows.
+                "dual_coef_": first.dual[np.newaxis]
                 if len(fits) == 1
-                else np.stack([fit.dual for fit in fits])
-            )
-        self._steps = [fit.steps for fit in fits]
-        self.n_iter_ = int(np.ceil(max(fit.epochs for fit in fits)))
-        if len(fits) == 1:
-            (fit,) = fits
-            self.objective_ = fit.objective
-            self.dual_objective_ = fit.dual_objective
-            self.duality_gap_ = fit.gap
-            self.stop_reason_ = fit.stop_reason
-            self.history_ = fit.history
-        else:
-            self.objective_ = np.array([fit.objective for fit in fits])
-            self.dual_objective_ = np.array([fit.dual_objective for fit in fits])
-            self.duality_gap_ = np.array([fit.gap for fit in fits])
-            self.stop_reason_ = np.array([fit.stop_reason for fit in fits])
-            self.history_ = [fit.history for fit in fits]
+                else np.stack([fit.dual for fit in fits]),
+            }
+        certificates = {
+            "objective_": [fit.objective for fit in fits],
+            "dual_objective_": [fit.dual_objective for fit in fits],
+            "duality_gap_": [fit.gap for fit in fits],
+            "stop_reason_": [fit.stop_reason for fit in fits],
+        }
+        for name, values in certificates.items():
+            kept[name] = values[0] if len(fits) == 1 else np.array(values)
+        kept["history_"] = (
+            first.history if len(fits) == 1 else [fit.history for fit in fits]
+        )
+        self.__dict__.update(kept)
 
     def _prepare(self, X: Any) -> _Matrix:
         """Check rows to predict for."""
@@ -307,6 +327,18 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
                 f"loss: found {self.loss!r}, expected one of the kind that was fitted; "
                 "fit again after changing it"
             )
+        if _is_classifier(self):
+            n_classes = len(self.classes_)
+            expected = n_classes if n_classes > 2 else 1
+            if (
+                n_classes < 2
+                or np.ndim(self.classes_) != 1
+                or self.coef_.shape[0] != expected
+            ):
+                raise ValueError(
+                    f"coef_: found shape {np.shape(self.coef_)} for classes of shape "
+                    f"{np.shape(self.classes_)}, expected those of a fit"
+                )
         return as_matrix(validate_X(self, X, reset=False), unique=False)
 
     def _predictions(self, X: Any) -> Floats:
@@ -346,6 +378,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             Class labels for a classifier. For a regressor the expected (or median, or
             quantile) target; for the loss "poisson" that is ``exp(X @ w + b)``.
         """
+        check_is_fitted(self)
         loss = require_loss(self.loss)
         numbers: NDArray[Any]
         if loss.task == "classification" and len(getattr(self, "classes_", ())) > 2:
@@ -425,11 +458,15 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         """
         predicted = self.predict(X)
         loss = require_loss(self.loss)
-        if loss.task == "classification":
-            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-        if loss.link == "log":
-            return _poisson_d2(y, predicted, sample_weight)
-        return float(r2_score(y, predicted, sample_weight=sample_weight))
+        classify = loss.task == "classification"
+        y = validate_y(y, len(predicted), numeric=not classify)
+        weights = as_weights(sample_weight, len(predicted))
+        with naming("y", "labels or numbers like those of the fit"):
+            if classify:
+                return float(accuracy_score(y, predicted, sample_weight=weights))
+            if loss.link == "log":
+                return _poisson_d2(y, predicted, weights)
+            return float(r2_score(y, predicted, sample_weight=weights))
 
     def sparsify(self) -> Self:
         """Store ``coef_`` as a CSR matrix, which saves memory if most of it is zero.
@@ -452,7 +489,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if is_sparse(self.coef_):
             dense = self.coef_.toarray()
-            self.coef_ = dense if hasattr(self, "classes_") else dense[0]
+            self.coef_ = dense if hasattr(self, "classes_") else dense.ravel()
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -500,19 +537,17 @@ def exp(values: Floats) -> Floats:
         return cast(Floats, np.exp(values))
 
 
-def _poisson_d2(y: ArrayLike, predicted: Floats, sample_weight: Any) -> float:
+def _poisson_d2(y: Floats, predicted: Floats, weights: Floats | None) -> float:
     """Return the share of the Poisson deviance that predictions explain.
 
     As R^2, it is 1 or 0 where there is no deviance to be explained.
     """
-    targets = validate_y(y, len(predicted), numeric=True)
-    if (targets < 0).any():
-        raise ValueError(f"y: found {targets.min()}, expected finite numbers >= 0")
-    weights = as_weights(sample_weight, len(targets))
-    mean = np.average(targets, weights=weights)
+    if (y < 0).any():
+        raise ValueError(f"y: found {y.min()}, expected finite numbers >= 0")
+    mean = np.average(y, weights=weights)
     # y log(y / p) - y + p, half the deviance of a row.
-    left = np.average(kl_div(targets, predicted), weights=weights)
-    total = np.average(kl_div(targets, mean), weights=weights)
+    left = np.average(kl_div(y, predicted), weights=weights)
+    total = np.average(kl_div(y, mean), weights=weights)
     if total == 0:
         return float(left == 0)
     return float(1 - left / total)

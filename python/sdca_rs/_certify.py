@@ -15,6 +15,7 @@ from sdca_rs._base import CertifiedLinearModel
 from sdca_rs._data import (
     Floats,
     Labels,
+    as_flag,
     as_matrix,
     as_weights,
     is_sparse,
@@ -154,6 +155,8 @@ def certify(
         known.pop("loss_param", None)
     if C is not None or lam is not None:
         known.update(C=1.0 if C is None else C, lam=lam)
+    if "fit_intercept" in known:
+        as_flag("fit_intercept", known["fit_intercept"])
     if "loss" not in known or not ("C" in known or "lam" in known):
         raise ValueError(
             f"estimator: found {type(estimator).__name__} with an objective that is "

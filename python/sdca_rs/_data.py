@@ -39,7 +39,8 @@ def validate_X(
     Without ``require_finite``, a fit is to find what is not finite: see
     :func:`naming_not_finite`.
     """
-    with _naming("X", "numbers in rows and columns"):
+    with naming("X", "numbers in rows and columns"):
+        _refuse_masked(X)
         if is_sparse(X):
             X = _safe_sparse(X)
         return validate_data(
@@ -80,10 +81,13 @@ def validate_y(y: Any, n_samples: int, *, numeric: bool) -> NDArray[Any]:
             "y: found None, expected an array: a fit requires y to be passed, but the "
             "target y is None"
         )
-    with _naming("y", "class labels, or numbers, one for each row of X"):
+    with naming("y", "class labels, or numbers, one for each row of X"):
+        _refuse_masked(y)
         # It costs 30 us, and finds nothing to do in an array of one dimension.
         if type(y) is not np.ndarray or y.ndim != 1:
             y = column_or_1d(y, warn=True)
+        if y.dtype.kind in "mM" and np.isnat(y).any():
+            raise ValueError("found NaT, which is no time")
         if np.iscomplexobj(y):
             raise ValueError(f"found {y.dtype} numbers. Complex data not supported")
         if numeric:
@@ -96,15 +100,28 @@ def validate_y(y: Any, n_samples: int, *, numeric: bool) -> NDArray[Any]:
     return cast(NDArray[Any], y)
 
 
+def _refuse_masked(values: Any) -> None:
+    if np.ma.is_masked(values):
+        raise ValueError("found a masked array, whose masked entries have no value")
+
+
 @contextmanager
-def _naming(argument: str, expected: str) -> Iterator[None]:
-    """Make messages of scikit-learn, numpy and scipy name the argument."""
+def naming(argument: str, expected: str) -> Iterator[None]:
+    """Make messages of scikit-learn, numpy and scipy name the argument.
+
+    What they warn about on the way, such as numbers beyond float64, is refused by
+    checks that follow.
+    """
     try:
-        yield
-    except (TypeError, ValueError) as error:
-        if re.search(rf"\b{argument}\b", str(error)):
+        with np.errstate(all="ignore"):
+            yield
+    except (TypeError, ValueError, OverflowError, IndexError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        if type(error) in (TypeError, ValueError) and re.search(
+            rf"\b{argument}\b", str(error)
+        ):
             raise
-        raise type(error)(
+        raise kind(
             f"{argument}: found something else ({error}), expected {expected}"
         ) from error
 
@@ -120,15 +137,19 @@ def _safe_sparse(X: Any) -> Any:
         return X
     if X.format in ("csr", "csc", "bsr"):
         return _safe_compressed(X)
-    if X.format == "lil" and [*map(len, X.rows)] != [*map(len, X.data)]:
+    if X.format == "lil" and (
+        len(X.rows) != X.shape[0] or [*map(len, X.rows)] != [*map(len, X.data)]
+    ):
         raise ValueError(
             "found a lil matrix whose rows and data differ in length, expected as many "
             "values as columns in each row"
         )
-    if X.format == "dia" and len(X.data) != len(X.offsets):
+    if X.format == "dia" and (
+        len(X.data) != len(X.offsets) or X.offsets.dtype.kind not in "iu"
+    ):
         raise ValueError(
             f"found a dia matrix with {len(X.data)} diagonals and {len(X.offsets)} "
-            "offsets, expected as many"
+            f"offsets of type {X.offsets.dtype}, expected as many integers"
         )
     copy = X.copy()
     if copy.format == "coo":
@@ -221,11 +242,22 @@ def _ready(array: NDArray[Any]) -> NDArray[Any]:
     return np.require(array, requirements=["C", "A"])
 
 
+def assert_labels(classes: Any) -> NDArray[Any]:
+    """Check that class labels are in one dimension, and none of them missing."""
+    labels = np.asarray(classes)
+    if labels.ndim != 1:
+        raise ValueError(f"found shape {labels.shape}")
+    if labels.dtype.kind == "f":
+        assert_all_finite(labels, input_name="classes")
+    return labels
+
+
 def as_weights(sample_weight: ArrayLike | None, n_samples: int) -> Floats | None:
     """Convert sample weights to an array, and a number to equal weights."""
     if sample_weight is None:
         return None
-    with _naming("sample_weight", "numbers"):
+    with naming("sample_weight", "numbers"):
+        _refuse_masked(sample_weight)
         weights = np.asarray(sample_weight)
         if weights.dtype.kind == "c":
             raise TypeError(f"{weights.dtype}")
@@ -246,6 +278,13 @@ def as_weights(sample_weight: ArrayLike | None, n_samples: int) -> Floats | None
     if not weights.any():
         raise ValueError(
             "sample_weight: found zero for every weight, expected a positive one"
+        )
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not np.finfo(np.float64).tiny <= total < np.inf:
+        raise ValueError(
+            f"sample_weight: found a sum of {total:g}, expected one that is neither "
+            "infinite nor subnormal"
         )
     return np.ascontiguousarray(weights)
 
@@ -269,11 +308,13 @@ class Labels:
             self.targets = np.where(is_second, 1.0, -1.0)
             self.numbers = is_second.view(np.int8)
             return
-        with _naming("y", "class labels, or numbers, one for each row of X"):
+        with naming("y", "class labels, or numbers, one for each row of X"):
             check_classification_targets(y)
         present = y if weights is None else y[weights > 0]
-        self.classes = np.unique(present) if classes is None else classes
-        if classes is not None and not np.isin(present, classes).all():
+        with naming("y", "class labels of one type"):
+            self.classes = np.unique(present) if classes is None else classes
+            is_known = classes is None or np.isin(present, classes).all()
+        if not is_known:
             unknown = np.setdiff1d(present, classes).tolist()
             raise ValueError(f"y: found {unknown}, expected labels of {classes}")
         if len(self.classes) < 2:
@@ -294,8 +335,16 @@ class Labels:
         """Multiply the weights of rows by those of their classes."""
         if class_weight is None:
             return weights
-        of_rows = self._factors(class_weight, weights)[self.numbers]
-        return of_rows if weights is None else of_rows * weights
+        with np.errstate(all="ignore"):
+            of_rows = self._factors(class_weight, weights)[self.numbers]
+            product = of_rows if weights is None else of_rows * weights
+            total = product.sum()
+        if not np.isfinite(total):
+            raise ValueError(
+                f"class_weight: found {class_weight!r}, with which the sum of the "
+                f"weights of rows is {total}, expected a finite one"
+            )
+        return cast(Floats, product)
 
     def _factors(self, class_weight: Any, weights: Floats | None) -> Floats:
         n_classes = len(self.classes)
@@ -364,7 +413,9 @@ def _class_factor(factor: Any, label: Any) -> float:
 
 def as_number(name: str, value: Any, expected: str) -> float:
     """Convert a setting to a float; ranges are checked by the core."""
-    if isinstance(value, bool | np.bool_ | str | bytes | complex):
+    if isinstance(
+        value, bool | np.bool_ | str | bytes | bytearray | complex | np.complexfloating
+    ):
         raise TypeError(f"{name}: found {value!r}, expected {expected}")
     try:
         return float(value)

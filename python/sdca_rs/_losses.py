@@ -68,6 +68,8 @@ def losses() -> tuple[LossInfo, ...]:
 
 def find_loss(name: object) -> LossInfo | None:
     """Return the loss of this name, or None."""
+    if not isinstance(name, str):
+        return None
     return next((loss for loss in losses() if loss.name == name), None)
 
 

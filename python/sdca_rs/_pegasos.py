@@ -25,8 +25,10 @@ from sdca_rs._data import (
     as_matrix,
     as_number,
     as_weights,
+    assert_labels,
     lam_of,
     loss_shape,
+    naming,
     regularisation,
     validate_X,
     validate_y,
@@ -240,7 +242,7 @@ class Pegasos(CertifiedLinearModel):
         # A stream has no dual values.
         dual = np.zeros((n_problems, n_samples))
         self._check_classes(labels)
-        return (dual, *self._models(), np.array(self._steps, dtype=np.uint64))
+        return (dual, *self._models(), self._steps_done())
 
     def partial_fit(
         self,
@@ -355,7 +357,8 @@ class Pegasos(CertifiedLinearModel):
                     "first call of partial_fit"
                 )
             return known
-        classes = np.unique(np.asarray(classes))
+        with naming("classes", "all class labels, of one type, in one dimension"):
+            classes = np.unique(assert_labels(classes))
         if known is not None and not np.array_equal(known, classes):
             raise ValueError(
                 f"classes: found {classes.tolist()}, expected {known.tolist()} as in "

@@ -133,6 +133,7 @@ pub(crate) fn run(
         point: Point::default(),
         history: Vec::new(),
         perfect_gap: f64::INFINITY,
+        from_zero: false,
     };
     course.go(process, watch)
 }
@@ -145,6 +146,8 @@ struct Course<'b> {
     history: Vec<Record>,
     /// The gap of the last evaluation, if the fit was perfect.
     perfect_gap: f64,
+    /// Whether the run has begun without coefficients, so that its first record is of no model.
+    from_zero: bool,
 }
 
 impl Course<'_> {
@@ -152,13 +155,16 @@ impl Course<'_> {
         let last = self.epoch.saturating_mul(self.budget.max_epochs as u64);
         let mut step = 0;
         let mut stop = self.evaluate(process, step, watch)?;
-        let from_zero = self.point.coef.iter().all(|&w| w == 0.0);
-        if from_zero && !self.point.certificate.primal.is_finite() {
+        self.from_zero = self.point.coef.iter().all(|&w| w == 0.0);
+        if self.from_zero && !self.point.certificate.primal.is_finite() {
             return Err(Error::Overflow {
                 what: "the objective without coefficients",
             });
         }
         process.begin(&self.point);
+        if stop.is_none() && watch.is_over() {
+            stop = Some(StopReason::MaxTime);
+        }
         if stop.is_none() {
             let answer = process.reconsider(&self.point, &self.history, watch)?;
             stop = answer.break_value();
@@ -186,10 +192,15 @@ impl Course<'_> {
                 }
             }
         }
-        // Nothing to do where the run began without coefficients and has not got worse.
+        // Whoever asks for all epochs wants to see what the algorithm ends with. And there is nothing to do where the
+        // run began without coefficients and has not got worse.
+        let is_study = self.budget.tol == 0.0;
         let is_better =
-            from_zero && self.point.certificate.primal <= self.history[0].certificate.primal;
-        if !is_better && process.prefer_zero(self.precision(), &mut self.point, watch)? {
+            self.from_zero && self.point.certificate.primal <= self.history[0].certificate.primal;
+        if !is_study
+            && !is_better
+            && process.prefer_zero(self.precision(), &mut self.point, watch)?
+        {
             let last = self
                 .history
                 .last_mut()
@@ -283,9 +294,9 @@ impl Course<'_> {
         let first = self.history[0].certificate.primal;
         let Certificate { primal, gap, .. } = self.point.certificate;
         // Less than the last digit of what there was.
-        let is_nothing = primal.max(gap) <= f64::EPSILON * first;
+        let is_nothing = self.from_zero && primal.max(gap) <= f64::EPSILON * first;
         self.budget.tol > 0.0
-            && (self.history.len() == 1 || primal <= 1e-8 * first)
+            && (self.history.len() == 1 || primal <= 1e-8 * first || self.perfect_gap.is_finite())
             && (is_nothing || process.is_perfect(&self.point))
     }
 

@@ -1124,6 +1124,62 @@ mod tests {
         }
     }
 
+    /// Systems of columns can be scaled, and tell all of them apart: systems of rows are to agree.
+    #[test]
+    fn by_rows_columns_apart_do_not_hide_the_others() {
+        let (n, d) = (6, 30);
+        let mut uniform = uniform();
+        let mut number = || uniform() - 0.4;
+        let mut case = Case {
+            rows: (0..n).map(|_| (0..d).map(|_| number()).collect()).collect(),
+            weights: (0..n).map(|_| 0.5 + number()).collect(),
+            mu: (0..d).map(|_| number()).collect(),
+            gradient: (0..=d).map(|_| number()).collect(),
+            lambda: 0.3,
+        };
+        let scales = |j: usize| match j {
+            4 => 1e9,
+            17 => 1e5,
+            _ => 1.0,
+        };
+        for j in [4, 17] {
+            case.rows.iter_mut().for_each(|row| row[j] *= scales(j));
+            case.mu[j] *= scales(j);
+            case.gradient[j] *= scales(j);
+        }
+        for kind in kinds() {
+            case.with(kind, 1, |hessian, watch| {
+                let gradient = case.gradient(kind.intercept);
+                let by_rows = hessian.solve(Some(Way::Rows), gradient, watch);
+                let expected = hessian.solve(Some(Way::Columns), gradient, watch);
+                for (j, (found, expected)) in by_rows.iter().zip(&expected).enumerate() {
+                    let off = (found - expected).abs() * scales(j);
+                    assert!(
+                        off < 1e-5,
+                        "{found}, not {expected}, in column {j}, {kind:?}"
+                    );
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn columns_stand_apart_from_all_smaller_ones() {
+        assert_eq!(stand_apart(&[1.0; 50]), [0usize; 0]);
+        assert_eq!(stand_apart(&[]), [0usize; 0]);
+        assert_eq!(stand_apart(&[0.0, 0.0]), [0usize; 0]);
+        let mut spreads = [1.0; 50];
+        spreads[7] = 1e9;
+        assert_eq!(stand_apart(&spreads), [7]);
+        (spreads[30], spreads[3]) = (1e9, 1e13);
+        assert_eq!(stand_apart(&spreads), [3, 7, 30]);
+        // Not from one that is nearly as large.
+        (spreads[7], spreads[30]) = (1e6, 1.0);
+        assert_eq!(stand_apart(&spreads), [3]);
+        // And not all of many.
+        assert_eq!(stand_apart(&vec![1e9; 2000]), [0usize; 0]);
+    }
+
     /// Two rows of bytes in three columns: along what is orthogonal to both, `lambda` is all that there is,
     /// far below the last digit of the products of entries.
     #[test]

@@ -151,7 +151,7 @@ impl Pegasos {
             }
             add(&mut mean.intercept, state.intercept_sum - mu_dot_sum);
             let last = state.model();
-            if !last.is_finite() {
+            if !(last.is_finite() && mean.is_finite()) {
                 return Err(Error::Diverged {
                     name: "learning_rate",
                 });
@@ -570,6 +570,11 @@ impl State {
             }
             state.primal_at_zero = sum / weight;
         }
+        // Of losses of numbers with kinks, slopes change over distances in the units of these, as the losses are.
+        let of_numbers = L::TARGET != Target::Label && loss.has_kinks();
+        if of_numbers && state.primal_at_zero > 0.0 {
+            state.longest = state.primal_at_zero;
+        }
         let lambda = problem.lambda();
         state.steps = settings
             .learning_rate
@@ -616,7 +621,8 @@ impl State {
         let is_safe = L::TARGET != Target::Label
             || (problem.loss().smoothness() > 0.0 && has_several(labels));
         if problem.fit_intercept() && is_safe {
-            self.intercept = zero.intercept + intercept::apart(&problem.loss(), zero.intercept);
+            self.intercept = zero.intercept
+                + intercept::apart(&problem.loss(), zero.intercept, self.primal_at_zero);
         }
         Ok(())
     }

@@ -51,7 +51,7 @@ pub(super) fn largest_eigenvalue<R: Rows, L: Loss>(
         team.add(rows, moving, &shares, &mut direction, watch)?;
         let before = estimate;
         estimate = norm(&direction);
-        if estimate - before <= PRECISION * estimate {
+        if estimate - before <= PRECISION * estimate || watch.is_over() {
             break;
         }
     }

@@ -201,7 +201,7 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
         let reach = intercept::reach(&loss) / problem.total_weight();
         let minimum = if problem.fit_intercept() {
             let found = intercept::minimise_sum(n, self.intercept, reach, 1e-13, watch, term)?;
-            let apart = intercept::apart(&loss, found.b);
+            let apart = intercept::apart(&loss, found.b, found.value / problem.total_weight());
             if apart == 0.0 {
                 found
             } else {
