@@ -490,18 +490,13 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         point: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
-        // Slopes add up to 0 where `b` is the best one: what is left would cost the dual point as much as that.
-        let precision = if self.loss.has_kinks() {
-            precision
-        } else {
-            precision.min(SLOPES_PRECISION)
-        };
+        let precision = self.slopes_precision(precision);
         self.evaluate_pair(coef, dual, precision, point, watch)?;
         self.try_slopes(point, watch)
     }
 
     /// Replaces a model that is worse than that without coefficients by the latter: no run may return what is worse
-    /// than no model at all. Says whether it has.
+    /// than no model at all. Says whether it has. The predictions of `point` do not count afterwards.
     pub(crate) fn prefer_zero(
         &self,
         precision: f64,
@@ -515,21 +510,34 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         if 4.0 * gap <= penalty && penalty.is_finite() {
             return Ok(false);
         }
-        let mut zero = Point::default();
-        let nothing = std::iter::repeat_n(0.0, self.rows.n_cols());
-        let dual = point.dual.iter().copied();
-        self.evaluate_model(nothing, dual, precision, &mut zero, watch)?;
-        let at_zero = zero.certificate.primal;
+        let nothing = memory::zeros(self.rows.n_cols());
+        let coef = std::mem::replace(&mut point.coef, nothing);
+        let intercept = std::mem::take(&mut point.intercept);
+        let precision = self.slopes_precision(precision);
+        let at_zero = self.settle(precision, point, watch)?;
         if !at_zero.is_finite() {
             return Err(Error::Overflow {
                 what: "the objective without coefficients",
             });
         }
-        let is_worse = primal.is_nan() || primal > at_zero;
-        if is_worse {
-            *point = zero;
+        if primal <= at_zero {
+            (point.coef, point.intercept) = (coef, intercept);
+            return Ok(false);
         }
-        Ok(is_worse)
+        let (_, dual) = self.evaluate_both(&mut point.dual, watch)?;
+        self.pair(dual, precision, point, watch)?;
+        self.try_slopes(point, watch)?;
+        Ok(true)
+    }
+
+    /// The precision of an intercept whose slopes are to be a dual point: they add up to 0 where it is the best one, and
+    /// what is left would cost the dual point as much.
+    fn slopes_precision(&self, precision: f64) -> f64 {
+        if self.loss.has_kinks() {
+            precision
+        } else {
+            precision.min(SLOPES_PRECISION)
+        }
     }
 
     /// Replaces the dual point by `a_i = -phi'(x_i.w + b)`, the mean of both sides at a kink, if that is the

@@ -192,6 +192,7 @@ impl Course<'_> {
                 }
             }
         }
+        let is_perfect = self.is_perfect(process);
         // Whoever asks for all epochs wants to see what the algorithm ends with. And there is nothing to do where the
         // run began without coefficients and has not got worse.
         let is_study = self.budget.tol == 0.0;
@@ -211,7 +212,7 @@ impl Course<'_> {
             // Also a run whose time, epochs or callback ended it: it has what was asked for.
             _ if self.point.certificate.is_within(self.budget.tol) => StopReason::Converged,
             Some(StopReason::Callback) => StopReason::Callback,
-            _ if self.is_perfect(process) => StopReason::Perfect,
+            _ if is_perfect => StopReason::Perfect,
             Some(reason) => reason,
             None => StopReason::MaxEpochs,
         };
