@@ -1447,6 +1447,32 @@ mod tests {
         }
     }
 
+    /// More rows, columns and entries than 31 or 32 bits count, none of which there is.
+    #[test]
+    fn sizes_beyond_32_bits_are_counted() {
+        let shape = Shape {
+            rows: (1 << 32) - 2,
+            columns: 1000,
+            stored: 1 << 44,
+        };
+        let columns = super::columns(&shape);
+        let (way, work) = cheapest::<_, Log>(&shape, &columns, shape.rows, true);
+        assert_ne!(way, Way::Rows);
+        assert!(work.is_finite() && work > 1e12);
+        let wide = Shape {
+            rows: 1 << 31,
+            columns: 1 << 40,
+            stored: 1 << 36,
+        };
+        let (way, work) = cheapest::<_, Log>(&wide, &Columns::default(), wide.rows, true);
+        assert_eq!(way, Way::ConjugateGradients);
+        assert!(work.is_finite() && work > 1e12);
+        // Rows per block, without overflow on the way.
+        assert_eq!(crate::problem::rows_per_block(1 << 31, 1 << 40), 256);
+        assert_eq!(crate::problem::rows_per_block(1 << 31, 1 << 31), 4096);
+        assert_eq!(crate::problem::rows_per_block(1 << 60, usize::MAX), 1);
+    }
+
     #[test]
     fn the_cheapest_way_depends_on_the_shape() {
         let way = |rows: usize, columns: usize, per_row: usize, count: usize| {
