@@ -31,8 +31,10 @@ pub fn balance(dual: &mut [f64], weight: impl Fn(usize) -> f64) {
     add(dual.len() - blocks.remainder().len(), blocks.remainder());
     let (above, below): (f64, f64) = (above.iter().sum(), below.iter().sum());
     // One of the two factors is 1.
-    let lighter = above.min(below);
-    let lighter = if lighter < LEAST_MASS { 0.0 } else { lighter };
+    let (lighter, heavier) = (above.min(below), above.max(below));
+    // Neither sums nor their quotient may have lost digits; and an infinite sum tells nothing.
+    let is_exact = lighter >= LEAST_MASS && lighter / heavier >= LEAST_MASS;
+    let lighter = if is_exact { lighter } else { 0.0 };
     let scale_above = if above > 0.0 { lighter / above } else { 1.0 };
     let scale_below = if below > 0.0 { lighter / below } else { 1.0 };
     for (i, a) in dual.iter_mut().enumerate() {

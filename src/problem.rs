@@ -417,24 +417,26 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
         let primal = self.settle(precision, point, watch)?;
-        let rounding = self.rounding_of(&point.dual, watch)?;
-        let bound = dual - 0.5 * self.lambda * rounding * rounding;
+        let bound = dual - self.rounding_of(&point.dual, watch)?;
         point.certificate = Certificate::new(primal, bound, support);
         Ok(())
     }
 
-    /// A length that the rounding error of `w(a)` does not exceed, as a rule.
+    /// What the rounding error of `w(a)` may do to `D(a)`, as a rule.
     ///
     /// `w(a)` is a sum that may all but cancel. In `D(a)` alone, that is `(lambda/2) |w(a)|^2`, an error `e`
     /// of it counts for up to `(lambda/2) |e|^2`, which a model of another origin does not make up for.
     fn rounding_of(&self, dual: &[f64], watch: &mut Watch<'_>) -> Result<f64, Error> {
+        // Lengths are multiplied by the root of lambda before they are squared, which may overflow without it.
+        let unit = 4.0 * f64::EPSILON * self.lambda.sqrt();
         let squares = self.by_blocks(watch, |block| {
             block
-                .filter(|&i| dual[i] != 0.0)
-                .map(|i| (self.rate(i) * dual[i]).powi(2) * self.rows.sq_norm(i))
+                .map(|i| (i, self.rows.sq_norm(i)))
+                .filter(|&(i, sq_norm)| dual[i] != 0.0 && sq_norm > 0.0)
+                .map(|(i, sq_norm)| (unit * self.rate(i) * dual[i] * sq_norm.sqrt()).powi(2))
                 .sum::<f64>()
         })?;
-        Ok(4.0 * f64::EPSILON * squares.iter().sum::<f64>().sqrt())
+        Ok(0.5 * squares.iter().sum::<f64>())
     }
 
     /// [`Self::evaluate_pair`], or [`Self::evaluate`] where both are within the tolerance, or where it is and

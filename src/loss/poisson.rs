@@ -26,7 +26,7 @@ impl Loss for Poisson {
         if y > 0.0 && t.abs() < 1.0 {
             y * (t.exp_m1() - t)
         } else {
-            p.exp() - y * p + entropy(y)
+            number_or_infinity(p.exp() - y * p + entropy(y))
         }
     }
 
@@ -44,7 +44,7 @@ impl Loss for Poisson {
         if y > 0.0 && s.abs() <= 0.5 {
             y * ((1.0 - s) * (-s).ln_1p() + s) - a * y.ln()
         } else if u >= 0.0 {
-            entropy(u) - entropy(y)
+            number_or_infinity(entropy(u) - entropy(y))
         } else {
             f64::INFINITY
         }
@@ -80,6 +80,12 @@ impl Loss for Poisson {
     fn smoothness(&self) -> f64 {
         0.0
     }
+}
+
+/// A sum of which two terms may have overflowed: it then is infinite.
+#[inline]
+fn number_or_infinity(sum: f64) -> f64 {
+    if sum.is_nan() { f64::INFINITY } else { sum }
 }
 
 /// `u ln u - u`, continued by 0 at 0.

@@ -31,7 +31,9 @@ impl Loss for SquaredEpsilonInsensitive {
 
     #[inline]
     fn conjugate(&self, a: f64, y: f64) -> f64 {
-        a * (0.25 * a - y) + self.epsilon * a.abs()
+        // One product: of a sum, two terms may overflow to NaN.
+        let along = if a < 0.0 { -y } else { y };
+        a.abs() * (0.25 * a.abs() - along + self.epsilon)
     }
 
     /// `a = soft(y - z; epsilon) / (q + 1/2)`.

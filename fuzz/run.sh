@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# Builds the fuzz targets with the stable toolchain, without cargo-fuzz, and runs them. See README.md.
+#
+#   fuzz/run.sh SECONDS [TARGET...]       each target (all if none is named) for so many seconds, two at a time
+#   fuzz/run.sh --merge [TARGET...]       adds what runs have found to the committed corpus, and minimises it
+#   fuzz/run.sh --reproduce TARGET FILE   one input, with its panic
+#   fuzz/run.sh --build                   the build alone
+#
+# Settings, all of them environment variables:
+#
+#   SEED=1         the seed of libFuzzer: the same inputs in the same order; 0 takes a new one each time
+#   JOBS=2         targets that run side by side
+#   RUNS=0         ends a target after so many executions, if that is earlier; 0 is no limit
+#   ASAN=1         with the address sanitiser
+#   KEEP=folder    where inputs that a run finds are kept, for --merge; else they are thrown away
+#   CARGO_TARGET_DIR, CARGO_BUILD_JOBS as for cargo
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+exec </dev/null
+
+all=(csr losses intercept fits streams)
+host=x86_64-unknown-linux-gnu
+target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+[ "${ASAN-}" = 1 ] && target_dir=$target_dir/asan
+binaries=$target_dir/$host/release
+artifacts=$PWD/artifacts
+
+# What cargo-fuzz passes to rustc. RUSTC_BOOTSTRAP lets a stable compiler take -Z flags.
+build() {
+    local flags='-Cpasses=sancov-module
+        -Cllvm-args=-sanitizer-coverage-level=4
+        -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
+        -Cllvm-args=-sanitizer-coverage-pc-table
+        -Cllvm-args=-sanitizer-coverage-trace-compares
+        --cfg fuzzing -Cdebug-assertions'
+    [ "${ASAN-}" = 1 ] && flags+=' -Zsanitizer=address'
+    # --target keeps these flags away from build scripts.
+    RUSTC_BOOTSTRAP=1 RUSTFLAGS=$(tr -s ' \n' ' ' <<<"$flags") CARGO_TARGET_DIR=$target_dir \
+        CARGO_INCREMENTAL=0 cargo build --locked --release --target "$host" --bins
+}
+
+# All that a run needs; the seed corpus is copied, so that a run leaves the tree as it is.
+run_one() {
+    local target=$1 seconds=$2 status=0 inputs=$scratch/$1
+    mkdir -p "$inputs" "corpus/$target" "$artifacts/$target"
+    cp -r "corpus/$target/." "$inputs"
+    if [ -n "${KEEP-}" ]; then
+        mkdir -p "$KEEP/$target"
+        inputs=$KEEP/$target
+        cp -r "corpus/$target/." "$inputs"
+    fi
+    "$binaries/$target" "$inputs" -max_total_time="$seconds" -runs="$(runs)" -seed="${SEED:-1}" \
+        -entropic="$(entropic "$target")" -max_len=400 -len_control=20 -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 -verbosity=1 \
+        -artifact_prefix="$artifacts/$target/" >"$scratch/$target.log" 2>&1 || status=$?
+    echo "$status" >"$scratch/$target.status"
+}
+
+# Where an execution takes microseconds, to choose the next input by the rarity of what it reaches takes longer.
+entropic() {
+    case $1 in
+    csr | losses | intercept) echo 0 ;;
+    *) echo 1 ;;
+    esac
+}
+
+runs() {
+    if [ "${RUNS:-0}" = 0 ]; then echo -1; else echo "$RUNS"; fi
+}
+
+# One line for each target; the whole story of those that failed.
+report() {
+    local target status log executions coverage failed=0
+    for target in "$@"; do
+        log=$scratch/$target.log
+        status=$(cat "$scratch/$target.status")
+        executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+        coverage=$(grep -o 'cov: [0-9]* ft: [0-9]* corp: [0-9]*' "$log" | tail -n 1 || true)
+        printf '%-10s %s executions, %s%s\n' "$target" "${executions:-?}" "${coverage:-no coverage}" \
+            "$(sed -n 's/^fits: /, fits: /p' "$log")"
+        if [ "$status" != 0 ]; then
+            failed=1
+            grep -v -E '^#[0-9]+[[:space:]]+(NEW|REDUCE|pulse|INITED|RELOAD)' "$log" | tail -n 60
+            printf '\n%s FAILED. To reproduce:\n    fuzz/run.sh --reproduce %s %s\n\n' "$target" "$target" \
+                "$(grep -o "$artifacts/.*" "$log" | tail -n 1 || echo FILE)"
+        fi
+    done
+    return "$failed"
+}
+
+# libFuzzer keeps the fewest inputs that reach all that the given ones reach. Files with names of their own,
+# those of bugs, stay: inputs that a run finds are named after their SHA-1.
+merge_one() {
+    local target=$1 merged=$scratch/merged/$1 file
+    mkdir -p "$merged" "corpus/$target"
+    "$binaries/$target" -merge=1 -max_len=400 -timeout=20 -rss_limit_mb=4096 "$merged" \
+        "corpus/$target" "${KEEP:?names the folder of the inputs to be merged}/$target" >"$scratch/$target.log" 2>&1
+    find "corpus/$target" -type f -regextype posix-extended -regex '.*/[0-9a-f]{40}' -delete
+    # The smallest inputs, if there are too many.
+    find "$merged" -type f -printf '%s %p\n' | sort -n | head -n "${MOST:-200}" | while read -r _ file; do
+        cp "$file" "corpus/$target/"
+    done
+    printf '%-10s %s files, %s\n' "$target" "$(find "corpus/$target" -type f | wc -l)" "$(du -bsh "corpus/$target" | cut -f 1)"
+}
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+case ${1-} in
+--build)
+    build
+    ;;
+--merge)
+    shift
+    [ $# -gt 0 ] || set -- "${all[@]}"
+    build
+    for target in "$@"; do
+        merge_one "$target"
+    done
+    ;;
+--reproduce)
+    build
+    RUST_BACKTRACE=1 "$binaries/$2" "$(realpath --relative-to . "$OLDPWD/$3" 2>/dev/null || echo "$3")"
+    ;;
+[1-9]*)
+    seconds=$1
+    shift
+    [ $# -gt 0 ] || set -- "${all[@]}"
+    build
+    trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$scratch"' EXIT
+    for target in "$@"; do
+        while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-2}" ]; do
+            wait -n || true
+        done
+        run_one "$target" "$seconds" &
+    done
+    wait
+    report "$@"
+    ;;
+*)
+    sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$(basename "${BASH_SOURCE[0]}")"
+    exit 2
+    ;;
+esac
