@@ -68,7 +68,8 @@ def naming_not_finite(estimator: Any, X: Any) -> Iterator[None]:
         # scipy allows spare room behind the last entry, which is none of the matrix.
         values = X.data[: X.indptr[-1]] if is_sparse(X) else X
         try:
-            assert_all_finite(values, input_name="X", estimator_name=name)
+            with np.errstate(all="ignore"):
+                assert_all_finite(values, input_name="X", estimator_name=name)
         except ValueError as found:
             raise found from None
         raise

@@ -126,7 +126,8 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         let mut mean = Vec::new();
         if problem.fit_intercept() {
             mean = mu.duplicate();
-            u.push(point.intercept + mean.iter().zip(&u).map(|(m, w)| m * w).sum::<f64>());
+            let shift = mean.iter().zip(&u).map(|(m, w)| m * w).sum::<f64>();
+            memory::push(&mut u, point.intercept + shift);
         }
         let loss = problem.loss();
         let is_smooth = !loss.has_kinks();
