@@ -204,6 +204,28 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         self.weights.map_or(1.0, |c| c[i] / self.total_weight)
     }
 
+    /// What predictions are measured in: 1 for labels, and where losses are curved, which has a scale of its own; else
+    /// how far targets are from their mean or, without an intercept, from 0. Then losses are in the same units.
+    pub(crate) fn unit(&self) -> f64 {
+        if L::TARGET == Target::Label || !self.loss.has_kinks() {
+            return 1.0;
+        }
+        let mean_of = |term: &dyn Fn(f64) -> f64| {
+            let terms = self.counting().map(|i| {
+                let share = self.weight(i) / self.total_weight;
+                share * term(self.targets[i])
+            });
+            terms.sum::<f64>()
+        };
+        let mean = if self.fit_intercept {
+            mean_of(&|y| y)
+        } else {
+            0.0
+        };
+        let unit = mean_of(&|y| (y - mean).abs());
+        if unit.is_normal() { unit } else { 1.0 }
+    }
+
     /// The rows of positive weight.
     pub(crate) fn counting(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.rows.n_rows()).filter(|&i| self.weight(i) > 0.0)
@@ -564,7 +586,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         let mut of_slopes = Vec::new();
         self.coef_of(&slopes, &mut of_slopes, watch)?;
         let (dual, support) = self.dual(&slopes, &of_slopes, watch)?;
-        if dual > point.certificate.dual {
+        if dual > point.certificate.dual || point.certificate.dual.is_nan() {
             point.certificate = Certificate::new(point.certificate.primal, dual, support);
             point.dual = slopes;
         }

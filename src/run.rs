@@ -439,7 +439,7 @@ pub struct Fit {
     /// Epochs done, the last one perhaps in part.
     pub epochs: f64,
     /// Steps done, each for a row, a batch of rows, or all rows, as the solver has it.
-    pub steps: u64,
+    pub steps: f64,
     /// Why the run ended.
     pub stop: StopReason,
     /// The mean of `q_i = c_i |x_i|^2 / (lambda W)`: how hard the problem is for coordinate steps.

@@ -42,6 +42,9 @@ ZERO, ONE, INF = mp.mpf(0), mp.mpf(1), mp.mpf("inf")
 UNIT = mp.mpf(2) ** -53
 LOST = mp.mpf(2) ** -1020
 
+# The smallest number that sums of products have all digits of.
+LEAST = mp.mpf(2) ** -1022 / mp.mpf(2) ** -52
+
 # The same of what is computed here.
 EXACT = mp.mpf(2) ** -300
 
@@ -524,7 +527,8 @@ def violations(case: Case, fit: Any, y: Any = None, k: int = 0) -> list[str]:
         )
     elif stop == "perfect":
         # Zero up to rounding, or less than the last digit of what there was without w.
-        nothing = max(P.error + D.error + slack, 4 * UNIT * best.value)
+        # What is smaller than LEAST has lost digits to underflow.
+        nothing = max(P.error + D.error + slack, 4 * UNIT * best.value, LEAST)
         law(
             P.value <= nothing and P.value - D.value <= nothing,
             "perfect with P, gap, rounding, P of w = 0",
@@ -539,7 +543,15 @@ def violations(case: Case, fit: Any, y: Any = None, k: int = 0) -> list[str]:
     # No model is worse than none. An intercept is searched for to 0.01 tol of P.
     precision = min(max(0.01 * case.tol, 1e-12), 1e-4) if case.fit_intercept else 0
     worst = best.value * (1 + mp.mpf(precision)) + best.error + P.error
-    law(P.value <= worst, "P, P of w = 0, error allowed", P.value, best.value, P.error)
+    if case.tol > 0:
+        # tol=0 asks for what the algorithm itself ends with.
+        law(
+            P.value <= worst,
+            "P, P of w = 0, error allowed",
+            P.value,
+            best.value,
+            P.error,
+        )
     return broken
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from sdca_rs._core import _Matrix
 
 # Dual values, coefficients, intercepts and steps.
-_Start: TypeAlias = tuple[Floats, Floats, Floats, NDArray[np.uint64]]
+_Start: TypeAlias = tuple[Floats, Floats, Floats, Floats]
 
 # What scikit-learn's validation stores.
 _FEATURES = ("n_features_in_", "feature_names_in_")
@@ -112,7 +112,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
     n_iter_: int
 
     # Steps of the last fit, for each problem, and its lambda.
-    _steps: list[int]
+    _steps: list[float]
     _lam: float
 
     def _solver(self, seed: int, n_threads: int) -> _core.Solver:
@@ -251,13 +251,12 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         self._check_classes(labels)
         return (start, *self._models(), self._steps_done())
 
-    def _steps_done(self) -> NDArray[np.uint64]:
-        try:
-            return np.array(self._steps, dtype=np.uint64)
-        except (OverflowError, TypeError) as error:
-            raise ValueError(
-                f"_steps: found {self._steps!r}, expected numbers >= 0 as of a fit"
-            ) from error
+    def _steps_done(self) -> Floats:
+        with naming("_steps", "numbers >= 0, as of a fit"):
+            steps = np.array(self._steps, dtype=np.float64)
+            if steps.ndim != 1 or not (np.isfinite(steps) & (steps >= 0)).all():
+                raise ValueError(f"found {self._steps!r}")
+        return steps
 
     def _is_fitted(self) -> bool:
         return hasattr(self, "coef_")
@@ -333,7 +332,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             if (
                 n_classes < 2
                 or np.ndim(self.classes_) != 1
-                or self.coef_.shape[0] != expected
+                or self.coef_.shape[:1] != (expected,)
             ):
                 raise ValueError(
                     f"coef_: found shape {np.shape(self.coef_)} for classes of shape "

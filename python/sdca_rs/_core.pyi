@@ -146,7 +146,7 @@ class Fit:
     @property
     def epochs(self) -> float: ...
     @property
-    def steps(self) -> int: ...
+    def steps(self) -> float: ...
     @property
     def stop_reason(self) -> str: ...
     @property
@@ -200,7 +200,7 @@ def fit(
         NDArray[np.float64],
         NDArray[np.float64],
         NDArray[np.float64],
-        NDArray[np.uint64],
+        NDArray[np.float64],
     ]
     | None,
     report: Callable[[Progress], object] | None,

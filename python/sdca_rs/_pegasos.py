@@ -339,7 +339,7 @@ class Pegasos(CertifiedLinearModel):
         ):
             self.__dict__.pop(name, None)
         self._streams, self._lam = streams, lam
-        self._steps = [round(stream.steps) for stream in streams]
+        self._steps = [stream.steps for stream in streams]
         models = [s.mean if self.output == "average" else s.last for s in streams]
         if labels is None:
             ((self.coef_, self.intercept_),) = models

@@ -379,7 +379,7 @@ struct PyStart<'py> {
     #[pyo3(item(2))]
     intercept: PyReadonlyArray1<'py, f64>,
     #[pyo3(item(3))]
-    steps: PyReadonlyArray1<'py, u64>,
+    steps: PyReadonlyArray1<'py, f64>,
 }
 
 /// Fits one problem, or one for each of `n_classes` classes against the rest.
@@ -478,7 +478,7 @@ struct Starts<'a> {
     dual: &'a [f64],
     coef: &'a [f64],
     intercept: &'a [f64],
-    steps: &'a [u64],
+    steps: &'a [f64],
 }
 
 impl<'a> Starts<'a> {
@@ -1009,7 +1009,7 @@ struct PyFit {
     #[pyo3(get)]
     epochs: f64,
     #[pyo3(get)]
-    steps: u64,
+    steps: f64,
     #[pyo3(get)]
     stop_reason: &'static str,
     #[pyo3(get)]

@@ -222,7 +222,7 @@ impl Course<'_> {
             dual: self.point.dual,
             certificate: self.point.certificate,
             epochs: self.history.last().map_or(0.0, |record| record.epoch),
-            steps: step,
+            steps: step as f64,
             stop,
             mean_q: self.pace.mean_q,
             history: self.history,

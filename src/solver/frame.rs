@@ -26,7 +26,7 @@ const INTERCEPT_SHARE: f64 = 0.1;
 
 /// Least share of the intercept column in `q = |x|^2 / (lambda W)`. Under strong regularisation `q`
 /// is small and steps are long, so that the intercept may move faster than [`INTERCEPT_SHARE`] lets
-/// it.
+/// it. In units of [`Problem::unit`], as `q` is.
 const INTERCEPT_Q: f64 = 0.01;
 
 /// The mean row and what goes with it.
@@ -84,14 +84,14 @@ impl Frame {
         let mut frame = Self::at(mu);
         let sq_norm = frame.visit(problem, watch, visit)?;
         frame.mean_sq_norm = before * (sq_norm_before + moved) + now * sq_norm;
-        frame.weigh_intercept(problem, weight);
+        frame.weigh_intercept(problem, problem.total_weight());
         Ok((frame, weight))
     }
 
-    /// Finds `s` for rows of this weight.
+    /// Finds `s` for rows that have this weight in an epoch.
     fn weigh_intercept<R: Rows, L: Loss>(&mut self, problem: &Problem<'_, R, L>, weight: f64) {
         if problem.fit_intercept() {
-            let least = INTERCEPT_Q * problem.lambda() * weight;
+            let least = INTERCEPT_Q * problem.unit() * problem.lambda() * weight;
             self.s = (INTERCEPT_SHARE * self.mean_sq_norm).max(least);
         }
     }

@@ -53,7 +53,7 @@ pub struct Start<'a> {
     /// See [`Fit::intercept`].
     pub intercept: f64,
     /// See [`Fit::steps`].
-    pub steps: u64,
+    pub steps: f64,
 }
 
 impl<'a> From<&'a Fit> for Start<'a> {

@@ -38,8 +38,8 @@ use crate::run::Watch;
 use crate::solver::columns::Columns;
 use crate::solver::hessian::{Design, Hessian, Memory, dot};
 
-/// The proximal weight begins at a tenth of the mean `q`, within these limits, and never becomes less
-/// than this fraction of that.
+/// The proximal weight begins at a tenth of the mean `q`, within these limits, in units of [`Problem::unit`], and never
+/// becomes less than this fraction of that.
 const FIRST_WEIGHT: (f64, f64) = (1e-3, 1e2);
 const LAST_WEIGHT: f64 = 1e-7;
 
@@ -130,7 +130,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             memory::push(&mut u, point.intercept + shift);
         }
         let loss = problem.loss();
-        let is_smooth = !loss.has_kinks();
+        let (is_smooth, unit) = (!loss.has_kinks(), problem.unit());
         let is_flat = |i| loss.curvature(point.dual[i], problem.target(i)) == 0.0;
         let may_soften = is_smooth && problem.counting().any(is_flat);
         let mut newton = Self {
@@ -151,7 +151,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
                 Vec::new()
             },
             g: 0.0,
-            first_g: (0.1 * mean_q).clamp(FIRST_WEIGHT.0, FIRST_WEIGHT.1),
+            first_g: (0.1 * mean_q).clamp(FIRST_WEIGHT.0 * unit, FIRST_WEIGHT.1 * unit),
             memory: Memory::new(&loss),
             change: memory::zeros(point.dual.len()),
             trial: Vec::new(),

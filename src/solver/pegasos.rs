@@ -274,7 +274,7 @@ impl Solver for Pegasos {
             let rows = problem.rows();
             let mut watch = Watch::new(budget.max_time, monitor);
             let mut state = State::new(self, problem, false, None, &mut watch)?;
-            let mut before = 0;
+            let mut before = 0.0;
             if let Some(start) = start {
                 before = start.steps;
                 state.take_model(&Model {
@@ -315,7 +315,7 @@ impl Solver for Pegasos {
                 block: (rows_per_block(rows.n_rows(), rows.n_stored()) / batch).max(1) as u64,
             };
             let mut fit = course::run(&mut run, budget, pace, &mut watch)?;
-            fit.steps = run.steps_after(fit.steps).round() as u64;
+            fit.steps = run.steps_after(fit.steps as u64);
             Ok(fit)
         })
     }
@@ -331,7 +331,7 @@ struct Run<'p, 'a, R, L> {
     /// Rows in a batch.
     batch: usize,
     /// Steps of earlier runs.
-    before: u64,
+    before: f64,
     /// Steps between two signs of life.
     block: u64,
 }
@@ -344,7 +344,7 @@ impl<R, L> Run<'_, '_, R, L> {
             let rows = batches as usize * self.batch;
             rows.min(self.order.visits().len()) as f64 / self.state.full_step
         };
-        self.before as f64
+        self.before
             + (batches / per_epoch) as f64 * of_epoch(per_epoch)
             + of_epoch(batches % per_epoch)
     }
@@ -570,11 +570,6 @@ impl State {
             }
             state.primal_at_zero = sum / weight;
         }
-        // Of losses of numbers with kinks, slopes change over distances in the units of these, as the losses are.
-        let of_numbers = L::TARGET != Target::Label && loss.has_kinks();
-        if of_numbers && state.primal_at_zero > 0.0 {
-            state.longest = state.primal_at_zero;
-        }
         let lambda = problem.lambda();
         state.steps = settings
             .learning_rate
@@ -601,7 +596,7 @@ impl State {
         };
         let loss_curvature = loss_curvature(problem);
         self.curvature = loss_curvature * sq_norm;
-        self.longest = 1.0 / loss_curvature;
+        self.longest = problem.unit() / loss_curvature;
     }
 
     /// The model without coefficients: `P(0)`, and its intercept to begin at.

@@ -103,7 +103,7 @@ impl Solver for Subgradient {
             let mut run = Run {
                 problem,
                 steps: rate.steps(loss, problem.lambda(), curvature)?,
-                before: start.map_or(0, |start| start.steps),
+                before: start.map_or(0.0, |start| start.steps),
                 iterate: Iterate { coef, a },
                 intercept: zero.intercept,
                 predictions: memory::zeros(moving.len()),
@@ -159,7 +159,7 @@ struct Run<'p, 'a, R, L> {
     problem: &'p Problem<'a, R, L>,
     steps: Steps,
     /// Steps of earlier runs.
-    before: u64,
+    before: f64,
     iterate: Iterate,
     /// The best `b`.
     intercept: f64,
@@ -258,7 +258,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         }
         self.look(watch)?;
         let step = step + 1;
-        let (_, decay) = self.steps.at((self.before + step) as f64, 1.0);
+        let (_, decay) = self.steps.at(self.before + step as f64, 1.0);
         let problem = self.problem;
         let Iterate { coef, a } = &mut self.iterate;
         for ((share, slope), &i) in self.shares.iter_mut().zip(&self.slopes).zip(&self.moving) {

@@ -580,7 +580,7 @@ fn a_warm_start_goes_on_where_the_last_run_ended() {
         dual,
         coef: &cold.coef,
         intercept: 0.0,
-        steps: 0,
+        steps: 0.0,
     };
     let fit = sdca
         .solve(

@@ -1141,7 +1141,7 @@ fn a_warm_start_goes_on_with_the_count_of_steps() {
         assert_close(&second.coef, &whole.coef, 1e-11, L::NAME);
         assert_eq!(
             (half.steps, second.steps, whole.steps),
-            (steps / 2, steps, steps)
+            ((steps / 2) as f64, steps as f64, steps as f64)
         );
     }
     for learning_rate in [
@@ -1326,7 +1326,7 @@ fn a_stream_of_the_whole_data_is_a_run() {
         let (models, fit) = iterates(settings, &problem, steps, per_epoch);
         let stream = stream(settings, &[problem], passes);
         let what = format!("{} {settings:?} {fit_intercept}", L::NAME);
-        assert_eq!((stream.steps, fit.steps), (steps as f64, steps as u64));
+        assert_eq!((stream.steps, fit.steps), (steps as f64, steps as f64));
         assert_close(&stream.last.coef, &fit.coef, 1e-12, &what);
         assert_close(&stream.mean.coef, &mean(&models[..steps]), 1e-12, &what);
         if !fit_intercept {
