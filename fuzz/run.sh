@@ -2,7 +2,8 @@
 # Builds the fuzz targets with the stable toolchain, without cargo-fuzz, and runs them. See README.md.
 #
 #   fuzz/run.sh SECONDS [TARGET...]       each target (all if none is named) for so many seconds, two at a time
-#   fuzz/run.sh --merge [TARGET...]       adds what runs have found to the committed corpus, and minimises it
+#   fuzz/run.sh --merge [TARGET...]       puts the best inputs of KEEP and of the corpus, at most MOST=200 of each
+#                                         target, in the place of the corpus
 #   fuzz/run.sh --reproduce TARGET FILE   one input, with its panic
 #   fuzz/run.sh --build                   the build alone
 #
@@ -49,7 +50,7 @@ run_one() {
         inputs=$KEEP/$target
         cp -r "corpus/$target/." "$inputs"
     fi
-    "$binaries/$target" "$inputs" -max_total_time="$seconds" -runs="$(runs)" -seed="${SEED:-1}" \
+    RUST_BACKTRACE=0 "$binaries/$target" "$inputs" -max_total_time="$seconds" -runs="$(runs)" -seed="${SEED:-1}" \
         -entropic="$(entropic "$target")" -max_len=400 -len_control=20 -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 -verbosity=1 \
         -artifact_prefix="$artifacts/$target/" >"$scratch/$target.log" 2>&1 || status=$?
     echo "$status" >"$scratch/$target.status"
@@ -81,22 +82,22 @@ report() {
             failed=1
             grep -v -E '^#[0-9]+[[:space:]]+(NEW|REDUCE|pulse|INITED|RELOAD)' "$log" | tail -n 60
             printf '\n%s FAILED. To reproduce:\n    fuzz/run.sh --reproduce %s %s\n\n' "$target" "$target" \
-                "$(grep -o "$artifacts/.*" "$log" | tail -n 1 || echo FILE)"
+                "$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)"
         fi
     done
     return "$failed"
 }
 
-# libFuzzer keeps the fewest inputs that reach all that the given ones reach. Files with names of their own,
-# those of bugs, stay: inputs that a run finds are named after their SHA-1.
+# libFuzzer chooses few inputs that reach all that the given ones reach, first those that reach most. Files with
+# names of their own, those of bugs, stay: inputs that a run finds are named after their SHA-1.
 merge_one() {
     local target=$1 merged=$scratch/merged/$1 file
     mkdir -p "$merged" "corpus/$target"
-    "$binaries/$target" -merge=1 -max_len=400 -timeout=20 -rss_limit_mb=4096 "$merged" \
+    "$binaries/$target" -set_cover_merge=1 -max_len=400 -timeout=20 -rss_limit_mb=4096 "$merged" \
         "corpus/$target" "${KEEP:?names the folder of the inputs to be merged}/$target" >"$scratch/$target.log" 2>&1
     find "corpus/$target" -type f -regextype posix-extended -regex '.*/[0-9a-f]{40}' -delete
-    # The smallest inputs, if there are too many.
-    find "$merged" -type f -printf '%s %p\n' | sort -n | head -n "${MOST:-200}" | while read -r _ file; do
+    # Not `head`, which would break the pipe of `sort`.
+    find "$merged" -type f -printf '%T@ %p\n' | sort -n | sed -n "1,${MOST:-200}p" | while read -r _ file; do
         cp "$file" "corpus/$target/"
     done
     printf '%-10s %s files, %s\n' "$target" "$(find "corpus/$target" -type f | wc -l)" "$(du -bsh "corpus/$target" | cut -f 1)"
@@ -119,7 +120,12 @@ case ${1-} in
     ;;
 --reproduce)
     build
-    RUST_BACKTRACE=1 "$binaries/$2" "$(realpath --relative-to . "$OLDPWD/$3" 2>/dev/null || echo "$3")"
+    # Relative to where the script was called from.
+    case $3 in
+    /*) file=$3 ;;
+    *) file=$OLDPWD/$3 ;;
+    esac
+    RUST_BACKTRACE=1 "$binaries/$2" -timeout=20 "$file"
     ;;
 [1-9]*)
     seconds=$1

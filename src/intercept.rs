@@ -246,7 +246,8 @@ pub fn minimise(
         let kink = (right.value - left.value + left.slope * left.b - right.slope * right.b)
             / (left.slope - right.slope);
         let bound = left.value + left.slope * (kink - left.b);
-        if best.value - bound <= precision * best.value.abs() {
+        // An end of infinite value bounds nothing.
+        if bound.is_finite() && best.value - bound <= precision * best.value.abs() {
             return Minimum::between(left, right);
         }
         let width = right.b - left.b;

@@ -523,9 +523,9 @@ impl Task<'_, '_> {
             dual = (0..n_rows).map(|_| bytes.of(kind)).collect();
             coef = (0..matrix.n_cols).map(|_| bytes.of(kind)).collect();
             let steps = if bytes.flag() {
-                u64::from(bytes.byte())
+                f64::from(bytes.byte())
             } else {
-                bytes.word() >> 1
+                bytes.any()
             };
             Some(Start {
                 dual: &dual,
@@ -664,7 +664,10 @@ impl<R: Rows, L: Loss> Laws<'_, '_, R, L> {
         if all.into_iter().any(|v| !v.is_finite()) || c.dual.is_nan() || c.gap.is_nan() {
             let squares: f64 = fit.coef.iter().map(|w| w * w).sum();
             let is_known = (squares.is_infinite() && !known::INFINITE_PENALTY)
-                || (c.gap.is_nan() && squares == 0.0 && !known::ROUNDING_OVERFLOWS);
+                || (c.gap.is_nan() && squares == 0.0 && !known::ROUNDING_OVERFLOWS)
+                || (L::NAME == "poisson"
+                    && fit.dual.contains(&f64::NEG_INFINITY)
+                    && !known::POISSON_STEP_OVERFLOWS);
             assert!(
                 is_known || !known::OVERFLOW_IS_REFUSED,
                 "not finite: {}",
@@ -734,8 +737,8 @@ impl<R: Rows, L: Loss> Laws<'_, '_, R, L> {
                 at()
             );
         }
-        // No model at all is not better.
-        if known::NEVER_WORSE_THAN_ZERO {
+        // No model at all is not better; but a tolerance of 0 asks for what the algorithm itself ends with.
+        if known::NEVER_WORSE_THAN_ZERO && self.tol > 0.0 {
             let (b, nothing) = self.best_constant();
             if nothing.sum > 1e290 && !known::SEARCH_NEAR_OVERFLOW {
                 return;

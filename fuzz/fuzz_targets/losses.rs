@@ -55,7 +55,7 @@ impl Visitor for Laws<'_, '_> {
         }
         let (z, q) = (bytes.number(), bytes.size());
         let (z, q) = match L::LINK {
-            Link::Logit if !known::LOG_STEP_FOR_HUGE_Q => (z.clamp(-1e307, 1e307), q.min(1e149)),
+            Link::Logit if !known::LOG_STEP_FOR_HUGE_Q => (z.clamp(-1e307, 1e307), q.min(1e139)),
             Link::Log if !known::POISSON_STEP_FOR_TINY_Q && q > 0.0 => (z, q.max(1e-290)),
             _ => (z, q),
         };

@@ -24,12 +24,13 @@ pub const STREAM_LENGTHS_ARE_CHECKED: bool = true;
 // ---------------------------------------------------------------- found by these targets
 
 /// `balance` keeps its promise where the factor by which it shrinks values underflows.
-pub const BALANCE_FACTOR_UNDERFLOWS: bool = false;
+pub const BALANCE_FACTOR_UNDERFLOWS: bool = true;
 
 /// The value and the conjugate of the Poisson loss are infinite, not NaN, where a term overflows.
-pub const POISSON_OVERFLOW: bool = false;
+pub const POISSON_OVERFLOW: bool = true;
 
-/// The step of the log loss is as exact as elsewhere for `q` above 1e149, and a number for any `z` and `q`.
+/// The step of the log loss solves its equation also for `q` above 1e140, where it forgets the new margin: a row of
+/// margin 1 should get one of some hundreds, and gets one of 0.
 pub const LOG_STEP_FOR_HUGE_Q: bool = false;
 
 /// The step of the Poisson loss is right also where `q e^p` is subnormal.
@@ -40,11 +41,15 @@ pub const SEARCH_NEAR_OVERFLOW: bool = false;
 
 /// A model of which `|w|^2` overflows is refused, or replaced by none: `prefer_zero` takes infinite <= infinite for
 /// a proof that it is better.
-pub const INFINITE_PENALTY: bool = false;
+pub const INFINITE_PENALTY: bool = true;
 
-/// The conjugate of the squared epsilon-insensitive loss is not NaN where both its terms overflow.
+/// The conjugate of the squared epsilon-insensitive loss is 0 at 0 also where `epsilon + |y|` overflows.
 pub const SQUARED_EPSILON_OVERFLOW: bool = false;
 
 /// `rounding_of` does not overflow, nor multiply an infinite square by the 0 of a row without entries: else the lower
 /// bound is infinite, or NaN, which passes if it comes with the model that is replaced by none at the end.
-pub const ROUNDING_OVERFLOWS: bool = false;
+pub const ROUNDING_OVERFLOWS: bool = true;
+
+/// The step of the Poisson loss is finite where `q y` overflows: `p + q e^p = z + q y` is not to be multiplied out
+/// there. Else a dual value is infinite, and with it the lower bound.
+pub const POISSON_STEP_OVERFLOWS: bool = false;

@@ -80,10 +80,6 @@ fn sigmoid(t: f64) -> f64 {
 /// `sigmoid(-m) = 1 - sigmoid(m)`; so let the root be positive.
 #[inline]
 fn new_value(start: f64, q: f64, b: f64) -> f64 {
-    if q > HUGE {
-        // No margin is above 1e3, and so none but the start counts.
-        return (-start / q).clamp(0.0, 1.0);
-    }
     let positive = start + 0.5 * q >= 0.0;
     let (from, near) = if positive {
         (start, b)
@@ -91,11 +87,13 @@ fn new_value(start: f64, q: f64, b: f64) -> f64 {
         (-(start + q), 1.0 - b)
     };
     let value = value_at_positive_root(from, q, near);
-    if positive { value } else { 1.0 - value }
+    let value = if positive { value } else { 1.0 - value };
+    if value.is_nan() {
+        // Numbers overflow, beside which no margin counts but the start.
+        return (-start / q).clamp(0.0, 1.0);
+    }
+    value
 }
-
-/// Above that, `b = (m - start) / q` depends on `start` alone.
-const HUGE: f64 = 1e140;
 
 /// A point of the search for a root: what is needed of `f` at a margin `m`.
 ///

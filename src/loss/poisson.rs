@@ -53,7 +53,17 @@ impl Loss for Poisson {
     /// `a = y - e^p = (p - z) / q` where the new prediction `p` solves `p + q e^p = z + q y`.
     #[inline]
     fn step(&self, z: f64, q: f64, _a: f64, y: f64) -> f64 {
-        let p = new_prediction(z + q * y, q);
+        let s = z + q * y;
+        if s == f64::INFINITY {
+            // p is nothing beside s = p + q e^p.
+            let p = (y + z / q).ln();
+            return if p.is_finite() {
+                ((p - z) / q).min(y)
+            } else {
+                y
+            };
+        }
+        let p = new_prediction(s, q);
         let mu = p.exp();
         // Of the two forms, the one whose difference loses fewer digits.
         if p.abs() + z.abs() < q * (y + mu) {

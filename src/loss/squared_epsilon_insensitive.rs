@@ -33,7 +33,8 @@ impl Loss for SquaredEpsilonInsensitive {
     fn conjugate(&self, a: f64, y: f64) -> f64 {
         // One product: of a sum, two terms may overflow to NaN.
         let along = if a < 0.0 { -y } else { y };
-        a.abs() * (0.25 * a.abs() - along + self.epsilon)
+        let product = a.abs() * (0.25 * a.abs() - along + self.epsilon);
+        if a == 0.0 { 0.0 } else { product }
     }
 
     /// `a = soft(y - z; epsilon) / (q + 1/2)`.
