@@ -159,8 +159,9 @@ def interrupt_fits(job: dict[str, Any]) -> dict[str, Any]:
             os.kill(os.getpid(), signal.SIGINT)
 
         sender = threading.Thread(target=send)
-        sender.start()
         try:
+            # The interrupt may come before the fit has begun, too.
+            sender.start()
             estimator.fit(*data)
             ended = True
             # The interrupt comes here, then.

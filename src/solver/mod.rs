@@ -67,12 +67,15 @@ impl<'a> From<&'a Fit> for Start<'a> {
     }
 }
 
+/// Dual values of a start from which on, if not by themselves, squares overflow: they are none of a fit.
+const LARGEST: f64 = 1e150;
+
 impl Start<'_> {
     /// The dual values, brought into the domain of the problem.
     fn dual_for<R: Rows, L: Loss>(&self, problem: &Problem<'_, R, L>) -> Result<Vec<f64>, Error> {
         check_length("dual start", self.dual, problem.rows().n_rows())?;
         let finite = self.dual.iter().enumerate().map(|(i, &a)| {
-            if a.is_finite() && problem.weight(i) > 0.0 {
+            if a.abs() < LARGEST && problem.weight(i) > 0.0 {
                 a
             } else {
                 0.0

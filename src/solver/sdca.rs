@@ -229,7 +229,7 @@ impl Sdca {
         let pace = Pace::new(problem, epoch, finish, state.mean_q);
         let sgd = match self.first_epoch {
             _ if start.is_some() => false,
-            FirstEpoch::Auto => state.mean_q <= SGD_MAX_MEAN_Q,
+            FirstEpoch::Auto => state.mean_q <= SGD_MAX_MEAN_Q * problem.unit(),
             FirstEpoch::Sdca => false,
             FirstEpoch::Sgd => true,
         };

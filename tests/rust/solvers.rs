@@ -1336,6 +1336,10 @@ fn a_stream_of_the_whole_data_is_a_run() {
     for batch_size in [1, 7] {
         for project in [false, true] {
             for fit_intercept in [false, true] {
+                if project && fit_intercept {
+                    // A stream does not know the best constant of all rows: its ball is larger.
+                    continue;
+                }
                 let settings = &Pegasos {
                     batch_size: Some(batch_size),
                     sampling: Sampling::Cyclic,
