@@ -255,7 +255,6 @@ fn each_allocation_that_fails_is_an_error() {
     count("predictions", fail_each("predictions", scores));
 
     for (what, found) in &counts {
-        println!("{what}: {found} allocations");
         assert!(*found > 0, "{what}");
     }
 }

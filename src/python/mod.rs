@@ -76,7 +76,7 @@ fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
 }
 
 /// An array that numpy has the memory of.
-fn new_array<'py, T: Element>(py: Python<'py>, len: usize) -> PyResult<Bound<'py, PyArray1<T>>> {
+fn new_array<T: Element>(py: Python<'_>, len: usize) -> PyResult<Bound<'_, PyArray1<T>>> {
     let empty = py
         .import("numpy")?
         .call_method1("empty", (len, T::get_dtype(py)))?;

@@ -481,6 +481,29 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         Ok(())
     }
 
+    /// Row `i`, centred if there is an intercept, with all of its zeros.
+    fn centred(&self, i: usize) -> Vec<f64> {
+        let Design { problem, mu, .. } = self.design;
+        let mut row = memory::zeros(problem.rows().n_cols());
+        problem.rows().visit(i, |j, x| row[j] = x);
+        for (x, m) in row.iter_mut().zip(mu) {
+            *x -= m;
+        }
+        row
+    }
+
+    /// The columns that stand apart in the chosen rows.
+    fn columns_apart(&self, chosen: &[usize], watch: &mut Watch<'_>) -> Result<Vec<usize>, Error> {
+        let mut spreads = memory::zeros(self.design.problem.rows().n_cols());
+        for &i in chosen {
+            for (spread, x) in spreads.iter_mut().zip(self.centred(i)) {
+                *spread += x * x;
+            }
+            watch.beat_in_time()?;
+        }
+        Ok(stand_apart(&spreads))
+    }
+
     fn by_rows(
         &self,
         gradient: &[f64],
@@ -492,34 +515,19 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         let chosen: Vec<usize> = (0..rows.n_rows())
             .filter(|&i| self.weights[i] > 0.0)
             .into_vec();
-        let centred = |i: usize| {
-            let mut row = memory::zeros(n_cols);
-            rows.visit(i, |j, x| row[j] = x);
-            for (x, m) in row.iter_mut().zip(mu) {
-                *x -= m;
-            }
-            row
-        };
-        let mut spreads = memory::zeros(n_cols);
-        for &i in &chosen {
-            for (spread, x) in spreads.iter_mut().zip(centred(i)) {
-                *spread += x * x;
-            }
-            watch.beat_in_time()?;
-        }
-        let apart = stand_apart(&spreads);
+        let apart = self.columns_apart(&chosen, watch)?;
         // The columns of the border: those that stand apart and, if there is an intercept, ones.
-        let mut border: Vec<Vec<f64>> =
-            memory::filled(apart.len(), memory::with_capacity(chosen.len()));
+        let room = |_| memory::with_capacity(chosen.len());
+        let mut border: Vec<Vec<f64>> = (0..apart.len()).map(room).into_vec();
         system.clear(chosen.len());
         for &i in &chosen {
-            let row = centred(i);
+            let row = self.centred(i);
             for (column, &j) in border.iter_mut().zip(&apart) {
                 column.push(row[j]);
             }
         }
         system.fill(watch, |k, cells| {
-            let mut row = centred(chosen[k]);
+            let mut row = self.centred(chosen[k]);
             for &j in &apart {
                 row[j] = 0.0;
             }
