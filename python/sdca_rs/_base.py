@@ -208,7 +208,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         # Again: a callback, or another thread, may have fitted this one meanwhile.
         self.__dict__.update(features, _lam=lam_of(C, lam, n_samples, weights))
         if features["feature_names_in_"] is None:
-            del self.feature_names_in_
+            self.__dict__.pop("feature_names_in_")
         reporter.finish(fits)
         return fits, reporter
 
@@ -305,7 +305,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
                 if len(fits) == 1
                 else np.stack([fit.dual for fit in fits]),
             }
-        certificates = {
+        certificates: dict[str, list[Any]] = {
             "objective_": [fit.objective for fit in fits],
             "dual_objective_": [fit.dual_objective for fit in fits],
             "duality_gap_": [fit.gap for fit in fits],
@@ -492,7 +492,8 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), _VERSION: version("sdca-rs")}
+        state = cast(dict[str, Any], super().__getstate__())
+        return {**state, _VERSION: version("sdca-rs")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)

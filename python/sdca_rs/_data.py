@@ -316,7 +316,7 @@ class Labels:
             self.classes = np.unique(present) if classes is None else classes
             is_known = classes is None or np.isin(present, classes).all()
         if not is_known:
-            unknown = np.setdiff1d(present, classes).tolist()
+            unknown = np.setdiff1d(present, self.classes).tolist()
             raise ValueError(f"y: found {unknown}, expected labels of {classes}")
         if len(self.classes) < 2:
             found = ", ".join(repr(label) for label in self.classes.tolist())
@@ -345,7 +345,7 @@ class Labels:
                 f"class_weight: found {class_weight!r}, with which the sum of the "
                 f"weights of rows is {total}, expected a finite one"
             )
-        return cast(Floats, product)
+        return product
 
     def _factors(self, class_weight: Any, weights: Floats | None) -> Floats:
         n_classes = len(self.classes)
