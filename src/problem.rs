@@ -453,8 +453,9 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         let unit = 4.0 * f64::EPSILON * self.lambda.sqrt();
         let squares = self.by_blocks(watch, |block| {
             block
+                .filter(|&i| dual[i] != 0.0)
                 .map(|i| (i, self.rows.sq_norm(i)))
-                .filter(|&(i, sq_norm)| dual[i] != 0.0 && sq_norm > 0.0)
+                .filter(|&(_, sq_norm)| sq_norm > 0.0)
                 .map(|(i, sq_norm)| (unit * self.rate(i) * dual[i] * sq_norm.sqrt()).powi(2))
                 .sum::<f64>()
         })?;
