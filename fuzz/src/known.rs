@@ -37,14 +37,14 @@ pub const LOG_STEP_FOR_HUGE_Q: bool = false;
 pub const POISSON_STEP_FOR_TINY_Q: bool = false;
 
 /// The search for an intercept is as good as elsewhere where values are within some powers of 10 of overflow.
-pub const SEARCH_NEAR_OVERFLOW: bool = false;
+pub const SEARCH_NEAR_OVERFLOW: bool = true;
 
 /// A model of which `|w|^2` overflows is refused, or replaced by none: `prefer_zero` takes infinite <= infinite for
 /// a proof that it is better.
 pub const INFINITE_PENALTY: bool = true;
 
 /// The conjugate of the squared epsilon-insensitive loss is 0 at 0 also where `epsilon + |y|` overflows.
-pub const SQUARED_EPSILON_OVERFLOW: bool = false;
+pub const SQUARED_EPSILON_OVERFLOW: bool = true;
 
 /// `rounding_of` does not overflow, nor multiply an infinite square by the 0 of a row without entries: else the lower
 /// bound is infinite, or NaN, which passes if it comes with the model that is replaced by none at the end.
@@ -52,4 +52,4 @@ pub const ROUNDING_OVERFLOWS: bool = true;
 
 /// The step of the Poisson loss is finite where `q y` overflows: `p + q e^p = z + q y` is not to be multiplied out
 /// there. Else a dual value is infinite, and with it the lower bound.
-pub const POISSON_STEP_OVERFLOWS: bool = false;
+pub const POISSON_STEP_OVERFLOWS: bool = true;

@@ -29,6 +29,9 @@ const INTERCEPT_SHARE: f64 = 0.1;
 /// it. In units of [`Problem::unit`], as `q` is.
 const INTERCEPT_Q: f64 = 0.01;
 
+/// Where targets and `lambda` are so large that their product overflows: the intercept then moves less.
+const MOST_LEAST: f64 = 1e300;
+
 /// The mean row and what goes with it.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
@@ -92,7 +95,7 @@ impl Frame {
     fn weigh_intercept<R: Rows, L: Loss>(&mut self, problem: &Problem<'_, R, L>, weight: f64) {
         if problem.fit_intercept() {
             let least = INTERCEPT_Q * problem.unit() * problem.lambda() * weight;
-            self.s = (INTERCEPT_SHARE * self.mean_sq_norm).max(least);
+            self.s = (INTERCEPT_SHARE * self.mean_sq_norm).max(least.min(MOST_LEAST));
         }
     }
 
