@@ -126,6 +126,16 @@ def test_a_warm_start_from_a_bad_model_is_not_worse_than_none():
     assert fit.objective_ <= best * (1 + 1e-9)
 
 
+@may_not_converge
+def test_an_objective_that_overflows_is_refused_for_a_tolerance_of_0_too():
+    # No model is put in the place of that which has none: tol=0 asks for what the
+    # algorithm ends with.
+    X, y = np.array([[-4.3125], [4.6875]]), np.array([1.7976931348623157e308, 6.9e48])
+    fit = Sdca("huber", C=4e5, tol=0, max_iter=4, random_state=0)
+    with pytest.raises(ValueError, match="the objective overflows"):
+        fit.fit(X, y, sample_weight=np.array([0.1875, 0.0625]))
+
+
 # --------------------------------------------------------------------- large counts
 
 

@@ -208,6 +208,11 @@ impl Course<'_> {
                 .expect("the start has been evaluated");
             last.certificate = self.point.certificate;
         }
+        if !self.point.certificate.primal.is_finite() {
+            return Err(Error::Overflow {
+                what: "the objective",
+            });
+        }
         let stop = match stop {
             // Also a run whose time, epochs or callback ended it: it has what was asked for.
             _ if self.point.certificate.is_within(self.budget.tol) => StopReason::Converged,
