@@ -172,7 +172,7 @@ impl<'c, S: Solver> Bench<'c, S> {
 }
 
 /// The mean time of an epoch in one run.
-fn epoch<S: Solver, R: Rows, L: Loss>(solver: &S, problem: &Problem<'_, R, L>) -> Duration {
+fn epoch<S: Solver>(solver: &S, problem: &Problem<'_>) -> Duration {
     let budget = Budget {
         tol: 0.0,
         max_epochs: EPOCHS,

@@ -5,8 +5,8 @@
 //! ([`balance`]), then `b` is chosen by minimising `P` over it ([`minimise`]).
 
 use crate::error::Error;
-use crate::loss::{Loss, Target};
-use crate::run::Watch;
+use crate::loss::Target;
+use crate::loss::blocks::LossBlocks;
 
 /// A sum of products below this has lost digits to underflow.
 pub(crate) const LEAST_MASS: f64 = f64::MIN_POSITIVE / f64::EPSILON;
@@ -46,49 +46,16 @@ pub fn balance(dual: &mut [f64], weight: impl Fn(usize) -> f64) {
 /// Sums side by side: one alone would wait for each of its additions.
 const LANES: usize = 8;
 
-/// Terms of a sum between two signs of life. Sums are taken block by block, which also keeps their
-/// rounding error small.
-const TERMS: usize = 4096;
-
-/// The sum of `n` pairs of numbers.
-pub(crate) fn sum(
-    n: usize,
-    watch: &mut Watch<'_>,
-    term: impl Fn(usize) -> (f64, f64) + Sync,
-) -> Result<(f64, f64), Error> {
-    let add = |sum: (f64, f64), more: (f64, f64)| (sum.0 + more.0, sum.1 + more.1);
-    let blocks = watch.map(n.div_ceil(TERMS), |k| {
-        let block = k * TERMS..n.min((k + 1) * TERMS);
-        block.map(&term).fold((0.0, 0.0), add)
-    })?;
-    Ok(blocks.into_iter().fold((0.0, 0.0), add))
-}
-
-/// [`minimise`] for a sum of `n` convex functions of `b`, `term(i, b)` being the value and a
-/// subgradient of one of them.
-pub(crate) fn minimise_sum(
-    n: usize,
-    start: f64,
-    reach: f64,
-    precision: f64,
-    watch: &mut Watch<'_>,
-    term: impl Fn(usize, f64) -> (f64, f64) + Sync,
-) -> Result<Minimum, Error> {
-    try_minimise(start, reach, precision, |b| sum(n, watch, |i| term(i, b)))
-}
-
 /// The same minimum of a sum with kinks, with sides that lie `apart` from it: those of the search may lie at a
 /// kink, where rounding decides about the slope, or far away.
 pub(crate) fn with_close_sides(
     minimum: Minimum,
     apart: f64,
-    n: usize,
-    watch: &mut Watch<'_>,
-    term: impl Fn(usize, f64) -> (f64, f64) + Sync,
+    mut at: impl FnMut(f64) -> Result<(f64, f64), Error>,
 ) -> Result<Minimum, Error> {
     let sides = (minimum.b - apart, minimum.b + apart);
-    let (_, down) = sum(n, watch, |i| term(i, sides.0))?;
-    let (_, up) = sum(n, watch, |i| term(i, sides.1))?;
+    let (_, down) = at(sides.0)?;
+    let (_, up) = at(sides.1)?;
     let mix = up / (up - down);
     Ok(if down <= 0.0 && up >= 0.0 && mix.is_finite() {
         Minimum {
@@ -132,7 +99,7 @@ struct Touch {
 const REACH: f64 = 8.0;
 
 /// The same for a loss: 0, as there is nothing to go by, for one with kinks.
-pub(crate) fn reach<L: Loss>(loss: &L) -> f64 {
+pub(crate) fn reach(loss: &dyn LossBlocks) -> f64 {
     if loss.smoothness() > 0.0 { REACH } else { 0.0 }
 }
 
@@ -142,12 +109,12 @@ const BESIDE: f64 = 1e-9;
 /// How far from a minimiser `b` slopes are to be taken, where the mean loss is `value`: beside it for a loss with kinks,
 /// as `b` then is at one, where rounding would decide about the slope of a row, and with that about a step or a dual
 /// point.
-pub(crate) fn apart<L: Loss>(loss: &L, b: f64, value: f64) -> f64 {
+pub(crate) fn apart(loss: &dyn LossBlocks, b: f64, value: f64) -> f64 {
     if !loss.has_kinks() {
         return 0.0;
     }
     // Labels have kinks at about 1. Losses of numbers are in the units of these, and have slopes of about 1.
-    let size = match L::TARGET {
+    let size = match loss.target() {
         Target::Label => 1.0,
         Target::Real | Target::NonNegative => value,
     };

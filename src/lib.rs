@@ -39,7 +39,7 @@
 //! |-----------------|------------------------------------------------------------------------------|
 //! | [`mod@loss`]    | the losses: value, slope, conjugate and step of each, and the registry       |
 //! | [`one_vs_rest`] | several classes: one binary problem each over the same rows, in parallel     |
-//! | [`solver`]      | the algorithms, one file each, generic over rows and loss                    |
+//! | [`solver`]      | the algorithms, one file each                                                |
 //! | [`order`]       | seeded visiting orders                                                       |
 //! | [`problem`]     | `P`, `D`, `w(a)`, the gap: the certificate                                   |
 //! | [`intercept`]   | the exact, unregularised intercept                                           |
@@ -64,6 +64,7 @@ pub mod loss;
 mod memory;
 pub mod one_vs_rest;
 pub mod order;
+mod pair;
 pub mod predict;
 pub mod problem;
 #[cfg(feature = "python")]

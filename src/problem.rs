@@ -17,13 +17,17 @@
 //! ```
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::intercept::{self, Minimum};
 use crate::kernel::{Level, lanes};
-use crate::loss::{Loss, Target, sums};
-use crate::memory::{self, IntoVec as _};
+use crate::loss::blocks::{Labels, LossBlocks};
+use crate::loss::{Loss, Target};
+use crate::memory;
+use crate::pair::{Pair, Typed};
 use crate::rows::Rows;
+use crate::rows::blocks::RowBlocks;
 use crate::run::{BLOCK, Certificate, Watch, parameter};
 
 /// How strongly `w` is regularised.
@@ -36,21 +40,20 @@ pub enum Regularisation {
 }
 
 /// Rows, targets, weights, loss and regularisation: what is to be minimised.
-#[derive(Debug, Clone, Copy)]
-pub struct Problem<'a, R, L> {
-    rows: &'a R,
+#[derive(Clone)]
+pub struct Problem<'a> {
+    pair: Arc<dyn Pair + 'a>,
     targets: &'a [f64],
     weights: Option<&'a [f64]>,
-    loss: L,
     lambda: f64,
     fit_intercept: bool,
     total_weight: f64,
 }
 
-impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
+impl<'a> Problem<'a> {
     /// States the problem, after checking that its parts fit together. A row of weight 0 counts as
     /// absent; no weights means that all are 1.
-    pub fn new(
+    pub fn new<R: Rows, L: Loss>(
         rows: &'a R,
         targets: &'a [f64],
         weights: Option<&'a [f64]>,
@@ -58,8 +61,20 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         regularisation: Regularisation,
         fit_intercept: bool,
     ) -> Result<Self, Error> {
-        let problem = Self::part(rows, targets, weights, loss, regularisation, fit_intercept)?;
-        if L::TARGET == Target::Label {
+        let pair = Arc::new(Typed { rows, loss });
+        Self::of(pair, targets, weights, regularisation, fit_intercept)
+    }
+
+    /// See [`Self::new`].
+    pub(crate) fn of(
+        pair: Arc<dyn Pair + 'a>,
+        targets: &'a [f64],
+        weights: Option<&'a [f64]>,
+        regularisation: Regularisation,
+        fit_intercept: bool,
+    ) -> Result<Self, Error> {
+        let problem = Self::part_of(pair, targets, weights, regularisation, fit_intercept)?;
+        if problem.loss().target() == Target::Label {
             let mut labels = problem.counting().map(|i| targets[i]);
             let first = labels.next();
             if labels.all(|y| Some(y) == first) {
@@ -70,7 +85,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     }
 
     /// As [`Self::new`], for a part of a larger problem, in which all labels may be the same.
-    pub fn part(
+    pub fn part<R: Rows, L: Loss>(
         rows: &'a R,
         targets: &'a [f64],
         weights: Option<&'a [f64]>,
@@ -78,7 +93,19 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         regularisation: Regularisation,
         fit_intercept: bool,
     ) -> Result<Self, Error> {
-        let n_rows = rows.n_rows();
+        let pair = Arc::new(Typed { rows, loss });
+        Self::part_of(pair, targets, weights, regularisation, fit_intercept)
+    }
+
+    /// See [`Self::part`].
+    pub(crate) fn part_of(
+        pair: Arc<dyn Pair + 'a>,
+        targets: &'a [f64],
+        weights: Option<&'a [f64]>,
+        regularisation: Regularisation,
+        fit_intercept: bool,
+    ) -> Result<Self, Error> {
+        let (n_rows, loss) = (pair.rows().n_rows(), pair.loss());
         let why = "one for each row of X";
         if targets.len() != n_rows {
             return Err(Error::Length {
@@ -88,13 +115,13 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
                 why,
             });
         }
-        if let Some(row) = targets.iter().position(|&y| !L::TARGET.accepts(y)) {
-            let (found, expected) = (targets[row], L::TARGET.expected());
+        if let Some(row) = targets.iter().position(|&y| !loss.target().accepts(y)) {
+            let (found, expected) = (targets[row], loss.target().expected());
             return Err(Error::Target {
                 row,
                 found,
                 expected,
-                loss: L::NAME,
+                loss: loss.name(),
             });
         }
         let mut total_weight = n_rows as f64;
@@ -151,24 +178,43 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
             return Err(parameter(name, format!("lambda = {lambda:e}"), expected));
         }
         Ok(Self {
-            rows,
+            pair,
             targets,
             weights,
-            loss,
             lambda,
             fit_intercept,
             total_weight,
         })
     }
 
-    /// The rows.
-    pub fn rows(&self) -> &'a R {
-        self.rows
+    /// The rows, block by block.
+    pub(crate) fn rows(&self) -> &dyn RowBlocks {
+        self.pair.rows()
     }
 
-    /// The loss.
-    pub fn loss(&self) -> L {
-        self.loss
+    /// The loss, block by block.
+    pub(crate) fn loss(&self) -> &dyn LossBlocks {
+        self.pair.loss()
+    }
+
+    /// Loss and rows, for steps on single rows.
+    pub(crate) fn on_rows(&self) -> &dyn Pair {
+        &*self.pair
+    }
+
+    /// The name of the loss.
+    pub fn loss_name(&self) -> &'static str {
+        self.loss().name()
+    }
+
+    /// Number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.rows().n_rows()
+    }
+
+    /// Number of columns.
+    pub fn n_cols(&self) -> usize {
+        self.rows().n_cols()
     }
 
     /// `lambda`.
@@ -207,7 +253,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     /// What predictions are measured in: 1 for labels, and where losses are curved, which has a scale of its own; else
     /// how far targets are from their mean or, without an intercept, from 0. Then losses are in the same units.
     pub(crate) fn unit(&self) -> f64 {
-        if L::TARGET == Target::Label || !self.loss.has_kinks() {
+        if self.loss().target() == Target::Label || !self.loss().has_kinks() {
             return 1.0;
         }
         let mean_of = |term: &dyn Fn(f64) -> f64| {
@@ -228,7 +274,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
 
     /// The rows of positive weight.
     pub(crate) fn counting(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.rows.n_rows()).filter(|&i| self.weight(i) > 0.0)
+        (0..self.n_rows()).filter(|&i| self.weight(i) > 0.0)
     }
 
     /// `c_i / (lambda W)`: how much of `a_i x_i` is in `w`.
@@ -239,8 +285,8 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
 
     /// All rows in blocks of similar work. Sums over rows are taken block by block: that keeps their
     /// rounding error small and lets a pass be interrupted.
-    pub fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<R, L> {
-        let (n_rows, size) = (self.rows.n_rows(), self.block_size());
+    pub fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (n_rows, size) = (self.n_rows(), self.block_size());
         (0..n_rows)
             .step_by(size)
             .map(move |from| from..n_rows.min(from + size))
@@ -248,7 +294,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
 
     /// Rows in a block, see [`Self::blocks`].
     pub(crate) fn block_size(&self) -> usize {
-        rows_per_block(self.rows.n_rows(), self.rows.n_stored())
+        rows_per_block(self.n_rows(), self.rows().n_stored())
     }
 
     /// `work` for each block, shared by the threads of the run.
@@ -257,7 +303,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         watch: &mut Watch<'_>,
         work: impl Fn(Range<usize>) -> T + Sync,
     ) -> Result<Vec<T>, Error> {
-        let (n_rows, size) = (self.rows.n_rows(), self.block_size());
+        let (n_rows, size) = (self.n_rows(), self.block_size());
         watch.map(n_rows.div_ceil(size), |k| {
             work(k * size..n_rows.min((k + 1) * size))
         })
@@ -271,12 +317,9 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         watch: &mut Watch<'_>,
     ) -> Result<f64, Error> {
         let losses = self.by_blocks(watch, |block| {
-            block
-                .map(|i| {
-                    let p = self.rows.dot(i, coef) + intercept;
-                    weigh(self.weight(i), self.loss.value(p, self.targets[i]))
-                })
-                .sum::<f64>()
+            let mut p = memory::zeros(block.len());
+            self.rows().products(block.start, coef, &mut p);
+            self.loss().values(&p, intercept, self.labels(block))
         })?;
         Ok(losses.iter().sum::<f64>() / self.total_weight + self.penalty(coef))
     }
@@ -289,7 +332,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
         coef.clear();
-        memory::resize(coef, self.rows.n_cols(), 0.0);
+        memory::resize(coef, self.n_cols(), 0.0);
         if dual.iter().any(|&a| a != 0.0) {
             self.add_rows(|i| self.rate(i) * dual[i], coef, watch)?;
         }
@@ -303,16 +346,29 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         sum: &mut [f64],
         watch: &mut Watch<'_>,
     ) -> Result<f64, Error> {
+        let fill = |from: usize, shares: &mut [f64]| {
+            for (i, of_row) in (from..).zip(shares) {
+                *of_row = share(i);
+            }
+        };
+        self.add_blocks(&fill, sum, watch)
+    }
+
+    /// [`Self::add_rows`] for shares that `fill(from, shares)` computes for the rows from `from` on.
+    pub(crate) fn add_blocks(
+        &self,
+        fill: &(dyn Fn(usize, &mut [f64]) + Sync),
+        sum: &mut [f64],
+        watch: &mut Watch<'_>,
+    ) -> Result<f64, Error> {
         let add = |block: Range<usize>, sum: &mut [f64]| {
             let (mut total, mut shares) = (0.0, [0.0; SHARES]);
             for from in block.clone().step_by(SHARES) {
                 let shares = &mut shares[..SHARES.min(block.end - from)];
-                for (i, of_row) in (from..).zip(&mut *shares) {
-                    *of_row = share(i);
-                }
+                fill(from, shares);
                 let [of_rows] = lanes::sum(Level::best(), [shares], |[share]| [share]);
                 total += of_rows;
-                self.rows.add(from, shares, sum);
+                self.rows().add(from, shares, sum);
             }
             total
         };
@@ -324,9 +380,9 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
             }
             return Ok(total);
         }
-        let (n_rows, size) = (self.rows.n_rows(), self.block_size());
+        let (n_rows, size) = (self.n_rows(), self.block_size());
         let part = |k: usize| {
-            let mut part = memory::zeros(self.rows.n_cols());
+            let mut part = memory::zeros(self.n_cols());
             let total = add(k * size..n_rows.min((k + 1) * size), &mut part);
             (part, total)
         };
@@ -342,15 +398,15 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     /// Whether each block sums its rows into a vector of its own, so that threads can share them: where that
     /// is little beside the work.
     pub(crate) fn sums_by_blocks(&self) -> bool {
-        let entries = self.block_size() * self.rows.n_stored() / self.rows.n_rows();
-        entries >= ENTRIES_PER_COLUMN * self.rows.n_cols()
+        let entries = self.block_size() * self.rows().n_stored() / self.n_rows();
+        entries >= ENTRIES_PER_COLUMN * self.n_cols()
     }
 
     /// The term of row `i` in the gap, never negative but for rounding:
     /// `phi(p) + phi*(-a) + a p` for the prediction `p` and the dual value `a`.
     pub fn row_gap(&self, i: usize, p: f64, a: f64) -> f64 {
-        let y = self.targets[i];
-        self.loss.value(p, y) + self.loss.conjugate(a, y) + a * p
+        let (loss, y) = (self.loss(), self.targets[i]);
+        loss.value(p, y) + loss.conjugate(a, y) + a * p
     }
 
     /// The values of a dual point, each brought into the domain of the loss: rounding, as in a mean
@@ -360,7 +416,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         dual: impl IntoIterator<Item = f64> + 'd,
     ) -> impl Iterator<Item = f64> + 'd {
         dual.into_iter().enumerate().map(|(i, a)| {
-            let (low, high) = self.loss.dual_range(self.targets[i]);
+            let (low, high) = self.loss().dual_range(self.targets[i]);
             a.max(low).min(high)
         })
     }
@@ -452,10 +508,11 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         // Lengths are multiplied by the root of lambda before they are squared, which may overflow without it.
         let unit = 4.0 * f64::EPSILON * self.lambda.sqrt();
         let squares = self.by_blocks(watch, |block| {
+            let mut sq_norms = memory::zeros(block.len());
+            self.rows().sq_norms(block.start, &mut sq_norms);
             block
-                .filter(|&i| dual[i] != 0.0)
-                .map(|i| (i, self.rows.sq_norm(i)))
-                .filter(|&(_, sq_norm)| sq_norm > 0.0)
+                .zip(sq_norms)
+                .filter(|&(i, sq_norm)| dual[i] != 0.0 && sq_norm > 0.0)
                 .map(|(i, sq_norm)| (unit * self.rate(i) * dual[i] * sq_norm.sqrt()).powi(2))
                 .sum::<f64>()
         })?;
@@ -535,7 +592,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         if 4.0 * gap <= penalty && penalty.is_finite() {
             return Ok(false);
         }
-        let nothing = memory::zeros(self.rows.n_cols());
+        let nothing = memory::zeros(self.n_cols());
         let coef = std::mem::replace(&mut point.coef, nothing);
         let intercept = std::mem::take(&mut point.intercept);
         let precision = self.slopes_precision(precision);
@@ -558,7 +615,7 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     /// The precision of an intercept whose slopes are to be a dual point: they add up to 0 where it is the best one, and
     /// what is left would cost the dual point as much.
     fn slopes_precision(&self, precision: f64) -> f64 {
-        if self.loss.has_kinks() {
+        if self.loss().has_kinks() {
             precision
         } else {
             precision.min(SLOPES_PRECISION)
@@ -570,19 +627,17 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     fn try_slopes(&self, point: &mut Point, watch: &mut Watch<'_>) -> Result<(), Error> {
         let b = point.intercept;
         let apart = if self.fit_intercept {
-            intercept::apart(&self.loss, b, point.certificate.primal)
+            intercept::apart(self.loss(), b, point.certificate.primal)
         } else {
             0.0
         };
-        let slope = |(i, p): (usize, &f64)| {
-            if self.weight(i) > 0.0 {
-                let at = |b: f64| self.loss.slope(p + b, self.targets[i]);
-                -0.5 * (at(b - apart) + at(b + apart))
-            } else {
-                0.0
-            }
-        };
-        let mut slopes: Vec<f64> = point.predictions.iter().enumerate().map(slope).into_vec();
+        let mut slopes = memory::zeros(self.n_rows());
+        watch.fill(&mut slopes, self.block_size(), |from, slopes| {
+            let block = from..from + slopes.len();
+            let (p, labels) = (&point.predictions[block.clone()], self.labels(block));
+            let sides = (b - apart, b + apart);
+            self.loss().mixed_dual_values(p, sides, 0.5, labels, slopes);
+        })?;
         self.balance(&mut slopes);
         let mut of_slopes = Vec::new();
         self.coef_of(&slopes, &mut of_slopes, watch)?;
@@ -607,13 +662,23 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
             coef, predictions, ..
         } = point;
         predictions.clear();
-        memory::resize(predictions, self.rows.n_rows(), 0.0);
+        memory::resize(predictions, self.n_rows(), 0.0);
         if coef.iter().any(|&w| w != 0.0) {
-            watch.fill(predictions, self.block_size(), |from, predictions| {
-                self.rows.products(from, coef, predictions);
-            })?;
+            self.products(coef, predictions, watch)?;
         }
         Ok(())
+    }
+
+    /// `out_i = x_i.w`.
+    pub(crate) fn products(
+        &self,
+        w: &[f64],
+        out: &mut [f64],
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        watch.fill(out, self.block_size(), |from, out| {
+            self.rows().products(from, w, out);
+        })
     }
 
     /// Predictions and intercept for the coefficients of `point`; returns `P`.
@@ -631,7 +696,8 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
             ..
         } = point;
         let mean = if self.fit_intercept {
-            let minimum = if L::TARGET == Target::Label && coef.iter().all(|&w| w == 0.0) {
+            let minimum = if self.loss().target() == Target::Label && coef.iter().all(|&w| w == 0.0)
+            {
                 self.best_constant(*b, precision)
             } else {
                 self.best_intercept(predictions, *b, precision, watch)?
@@ -641,8 +707,8 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
         } else {
             *b = 0.0;
             let sums = self.by_blocks(watch, |block| {
-                let (y, c) = self.labels(block.clone());
-                sums::values(self.loss, &predictions[block], 0.0, y, c)
+                let labels = self.labels(block.clone());
+                self.loss().values(&predictions[block], 0.0, labels)
             })?;
             sums.iter().sum::<f64>() / self.total_weight
         };
@@ -652,10 +718,10 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     /// `D(a)` for `coef = w(a)`, and the number of dual values other than zero.
     fn dual(&self, a: &[f64], coef: &[f64], watch: &mut Watch<'_>) -> Result<(f64, usize), Error> {
         let blocks = self.by_blocks(watch, |block| {
-            let (y, c) = self.labels(block.clone());
+            let labels = self.labels(block.clone());
             let counts = |i: &usize| a[*i] != 0.0 && self.weight(*i) > 0.0;
             let support = block.clone().filter(counts).count();
-            (sums::conjugates(self.loss, &a[block], y, c), support)
+            (self.loss().conjugates(&a[block], labels), support)
         })?;
         let conjugates: f64 = blocks.iter().map(|block| block.0).sum();
         let support = blocks.iter().map(|block| block.1).sum();
@@ -664,18 +730,21 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     }
 
     /// Targets and weights of a block of rows.
-    pub(crate) fn labels(&self, block: Range<usize>) -> (&'a [f64], Option<&'a [f64]>) {
-        let weights = self.weights.map(|c| &c[block.clone()]);
-        (&self.targets[block], weights)
+    pub(crate) fn labels(&self, block: Range<usize>) -> Labels<'a> {
+        Labels {
+            c: self.weights.map(|c| &c[block.clone()]),
+            y: &self.targets[block],
+        }
     }
 
     /// Whether `P` and the gap are 0 up to what the rounding of predictions does to `P`, so that no
     /// tolerance relative to `P` can be met: the model fits perfectly.
     pub fn is_perfect(&self, point: &Point) -> bool {
         let sums = self.blocks().map(|block| {
-            let (y, c) = self.labels(block.clone());
-            let p = (&point.predictions[block], 64.0 * f64::EPSILON);
-            sums::rounding(self.loss, p, point.intercept, y, c)
+            let labels = self.labels(block.clone());
+            let p = &point.predictions[block];
+            let unit = 64.0 * f64::EPSILON;
+            self.loss().rounding(p, unit, point.intercept, labels)
         });
         // Or what underflow leaves.
         let floor = (sums.sum::<f64>() / self.total_weight).max(intercept::LEAST_MASS);
@@ -683,22 +752,43 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
     }
 
     /// The best `b` for the predictions `x_i.w`, and the mean of the losses there.
-    fn best_intercept(
+    pub(crate) fn best_intercept(
         &self,
         predictions: &[f64],
         start: f64,
         precision: f64,
         watch: &mut Watch<'_>,
     ) -> Result<Minimum, Error> {
-        intercept::try_minimise(start, intercept::reach(&self.loss), precision, |b| {
-            let blocks = self.by_blocks(watch, |block| {
-                let (y, c) = self.labels(block.clone());
-                sums::values_and_slopes(self.loss, &predictions[block], b, y, c)
-            })?;
-            let add = |sum: (f64, f64), more: (f64, f64)| (sum.0 + more.0, sum.1 + more.1);
-            let (value, slope) = blocks.into_iter().fold((0.0, 0.0), add);
-            Ok((value / self.total_weight, slope / self.total_weight))
+        let reach = intercept::reach(self.loss());
+        intercept::try_minimise(start, reach, precision, |b| {
+            self.mean_loss(predictions, b, watch)
         })
+    }
+
+    /// The mean of the losses for the predictions `x_i.w` and the intercept `b`, and its slope along `b`.
+    pub(crate) fn mean_loss(
+        &self,
+        predictions: &[f64],
+        b: f64,
+        watch: &mut Watch<'_>,
+    ) -> Result<(f64, f64), Error> {
+        self.mean_of_pairs(watch, |block| {
+            let labels = self.labels(block.clone());
+            self.loss()
+                .values_and_slopes(&predictions[block], b, labels)
+        })
+    }
+
+    /// The sums over all rows of pairs that `work` sums over a block, divided by `W`.
+    pub(crate) fn mean_of_pairs(
+        &self,
+        watch: &mut Watch<'_>,
+        work: impl Fn(Range<usize>) -> (f64, f64) + Sync,
+    ) -> Result<(f64, f64), Error> {
+        let blocks = self.by_blocks(watch, work)?;
+        let add = |sum: (f64, f64), more: (f64, f64)| (sum.0 + more.0, sum.1 + more.1);
+        let (value, slope) = blocks.into_iter().fold((0.0, 0.0), add);
+        Ok((value / self.total_weight, slope / self.total_weight))
     }
 
     /// The best `b` for predictions of 0, and the mean of the losses there: rows of one label are all alike.
@@ -715,21 +805,21 @@ impl<'a, R: Rows, L: Loss> Problem<'a, R, L> {
             };
             (label, weight / self.total_weight)
         });
-        intercept::minimise(start, intercept::reach(&self.loss), precision, |b| {
+        intercept::minimise(start, intercept::reach(self.loss()), precision, |b| {
             shares
                 .iter()
                 .fold((0.0, 0.0), |(value, slope), &(y, share)| {
                     let more = |sum: f64, of_label: f64| sum + weigh(share, of_label);
                     (
-                        more(value, self.loss.value(b, y)),
-                        more(slope, self.loss.slope(b, y)),
+                        more(value, self.loss().value(b, y)),
+                        more(slope, self.loss().slope(b, y)),
                     )
                 })
         })
     }
 
     /// `(lambda/2) |w|^2`.
-    fn penalty(&self, coef: &[f64]) -> f64 {
+    pub(crate) fn penalty(&self, coef: &[f64]) -> f64 {
         let sq_norm = coef.iter().map(|w| w * w).sum::<f64>();
         if sq_norm.is_finite() {
             return 0.5 * self.lambda * sq_norm;

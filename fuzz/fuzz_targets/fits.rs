@@ -338,9 +338,9 @@ impl Any {
         }
     }
 
-    fn solve<R: Rows, L: Loss>(
+    fn solve(
         &self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         budget: &Budget,
         start: Option<Start<'_>>,
         monitor: &mut dyn Monitor,
@@ -598,8 +598,8 @@ fn bits(numbers: &[f64]) -> Vec<u64> {
 
 // ---------------------------------------------------------------- what is to be true
 
-struct Laws<'p, 'a, R, L> {
-    problem: &'p Problem<'a, R, L>,
+struct Laws<'p, 'a, L> {
+    problem: &'p Problem<'a>,
     matrix: &'p Matrix,
     shaped: Shaped<L>,
     tol: f64,
@@ -616,7 +616,7 @@ struct Sum {
     room: f64,
 }
 
-impl<R: Rows, L: Loss> Laws<'_, '_, R, L> {
+impl<L: Loss> Laws<'_, '_, L> {
     fn check(&self, fit: &Fit) {
         let problem = self.problem;
         let c = fit.certificate;
@@ -687,7 +687,7 @@ impl<R: Rows, L: Loss> Laws<'_, '_, R, L> {
             .count();
         assert_eq!(c.support, support, "{}", at());
         for (i, &a) in fit.dual.iter().enumerate() {
-            let (low, high) = problem.loss().dual_range(problem.target(i));
+            let (low, high) = self.shaped.loss.dual_range(problem.target(i));
             assert!(
                 low <= a && a <= high,
                 "{a:e} is not in {low:e} to {high:e}: {}",

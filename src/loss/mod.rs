@@ -10,6 +10,7 @@
 //! registry. The name reaches Python, the documentation and the estimator checks by itself.
 
 mod absolute;
+pub(crate) mod blocks;
 mod epsilon_insensitive;
 mod functions;
 mod hinge;
@@ -22,7 +23,6 @@ mod smooth_hinge;
 mod squared;
 mod squared_epsilon_insensitive;
 mod squared_hinge;
-pub(crate) mod sums;
 
 pub use absolute::Absolute;
 pub use epsilon_insensitive::EpsilonInsensitive;

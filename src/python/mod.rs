@@ -23,7 +23,7 @@ mod watcher;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use numpy::{
@@ -38,6 +38,7 @@ use crate::loss::{self, Link, Loss, SPECS, Target};
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::one_vs_rest;
 use crate::order::Sampling;
+use crate::pair::{Pair, Typed};
 use crate::predict;
 use crate::problem::{Point, Problem, Regularisation};
 use crate::rows::Rows;
@@ -146,7 +147,7 @@ trait Job: Send {
     /// See [`RowsVisitor::READS_OFTEN`].
     const READS_OFTEN: bool;
     type Out: Send;
-    fn run<R: Rows, L: Loss>(self, rows: &R, loss: L) -> Result<Self::Out, Error>;
+    fn run(self, pair: Arc<dyn Pair + '_>) -> Result<Self::Out, Error>;
 }
 
 /// Finds the types of the loss and of the rows and does the job, with the interpreter released.
@@ -163,7 +164,8 @@ fn run<J: Job>(
         type Out = J::Out;
         fn visit<R: Rows>(self, rows: &R) -> Result<J::Out, Error> {
             let Self(py, loss, job) = self;
-            py.detach(|| error::catch(|| job.run(rows, loss)))
+            let pair = Arc::new(Typed { rows, loss });
+            py.detach(|| error::catch(|| job.run(pair)))
         }
     }
     struct WithRows<'a, 'py, J>(Python<'py>, &'a Matrix<'py>, J);
@@ -213,17 +215,15 @@ impl<'a> Setting<'a> {
         })
     }
 
-    fn problem<'r, R: Rows, L: Loss>(
+    fn problem<'r>(
         &'r self,
-        rows: &'r R,
+        pair: &Arc<dyn Pair + 'r>,
         targets: &'r [f64],
-        loss: L,
-    ) -> Result<Problem<'r, R, L>, Error> {
-        Problem::new(
-            rows,
+    ) -> Result<Problem<'r>, Error> {
+        Problem::of(
+            Arc::clone(pair),
             targets,
             self.weights,
-            loss,
             self.regularisation,
             self.fit_intercept,
         )
@@ -246,6 +246,18 @@ enum Settings {
     Pegasos(Pegasos),
     Subgradient(Subgradient),
     DualGradient(DualGradient),
+}
+
+impl Settings {
+    fn solver(&self) -> &dyn Solver {
+        match self {
+            Self::Sdca(solver) => solver,
+            Self::Asdca(solver) => solver,
+            Self::Pegasos(solver) => solver,
+            Self::Subgradient(solver) => solver,
+            Self::DualGradient(solver) => solver,
+        }
+    }
 }
 
 #[pymethods]
@@ -439,29 +451,18 @@ fn fit<'py>(
             max_time,
             record_every,
         };
-        macro_rules! by {
-            ($solver:expr) => {{
-                let job = FitJob {
-                    solver: $solver,
-                    setting,
-                    y,
-                    n_classes,
-                    budget,
-                    starts,
-                    n_threads,
-                    report,
-                    outside: &outside,
-                };
-                run(py, &X, loss, loss_param, job)
-            }};
-        }
-        let fits = match &solver.0 {
-            Settings::Sdca(solver) => by!(solver),
-            Settings::Asdca(solver) => by!(solver),
-            Settings::Pegasos(solver) => by!(solver),
-            Settings::Subgradient(solver) => by!(solver),
-            Settings::DualGradient(solver) => by!(solver),
+        let job = FitJob {
+            solver: solver.0.solver(),
+            setting,
+            y,
+            n_classes,
+            budget,
+            starts,
+            n_threads,
+            report,
+            outside: &outside,
         };
+        let fits = run(py, &X, loss, loss_param, job);
         outside.check()?;
         let fits = fits?;
         let mut all = memory::with_capacity(fits.len());
@@ -512,8 +513,8 @@ impl<'a> Starts<'a> {
     }
 }
 
-struct FitJob<'a, S> {
-    solver: &'a S,
+struct FitJob<'a> {
+    solver: &'a dyn Solver,
     setting: Setting<'a>,
     y: &'a [f64],
     n_classes: usize,
@@ -524,18 +525,17 @@ struct FitJob<'a, S> {
     outside: &'a Outside,
 }
 
-impl<S: Solver> Job for FitJob<'_, S> {
+impl Job for FitJob<'_> {
     const READS_OFTEN: bool = true;
     type Out = Vec<Fit>;
 
-    fn run<R: Rows, L: Loss>(self, rows: &R, loss: L) -> Result<Vec<Fit>, Error> {
-        let n_rows = rows.n_rows();
+    fn run(self, pair: Arc<dyn Pair + '_>) -> Result<Vec<Fit>, Error> {
+        let (n_rows, n_cols) = (pair.rows().n_rows(), pair.rows().n_cols());
         let n_problems = if self.n_classes > 2 {
             self.n_classes
         } else {
             1
         };
-        let n_cols = rows.n_cols();
         if let Some(starts) = &self.starts {
             starts.check(n_problems, n_rows, n_cols)?;
         }
@@ -547,7 +547,7 @@ impl<S: Solver> Job for FitJob<'_, S> {
             in_caller: n_jobs.min(self.n_threads) <= 1,
         };
         let solve = |class: usize, targets: &[f64], head: Option<Head>, max_time| {
-            let problem = self.setting.problem(rows, targets, loss)?;
+            let problem = self.setting.problem(&pair, targets)?;
             let start = self.starts.map(|all| all.of(class, n_rows, n_cols));
             let budget = Budget {
                 max_time,
@@ -572,7 +572,7 @@ impl<S: Solver> Job for FitJob<'_, S> {
         let begin = |group: Range<u32>| {
             let first = group.start as usize;
             let targets = targets(first);
-            let problem = self.setting.problem(rows, &targets, loss)?;
+            let problem = self.setting.problem(&pair, &targets)?;
             let mut watcher = watcher(first, groups.len());
             let (solver, budget) = (self.solver, self.budget);
             solver.begin_together(&problem, &classes, group, budget, &mut watcher)
@@ -660,7 +660,7 @@ impl Job for StreamJob<'_> {
     const READS_OFTEN: bool = false;
     type Out = Vec<Stream>;
 
-    fn run<R: Rows, L: Loss>(self, rows: &R, loss: L) -> Result<Vec<Stream>, Error> {
+    fn run(self, pair: Arc<dyn Pair + '_>) -> Result<Vec<Stream>, Error> {
         let n_problems = if self.n_classes > 2 {
             self.n_classes
         } else {
@@ -685,11 +685,10 @@ impl Job for StreamJob<'_> {
             } else {
                 Cow::Owned(one_vs_rest::targets(&classes, class as u32))
             };
-            let problem = Problem::part(
-                rows,
+            let problem = Problem::part_of(
+                Arc::clone(&pair),
                 &targets,
                 self.setting.weights,
-                loss,
                 self.setting.regularisation,
                 self.setting.fit_intercept,
             )?;
@@ -861,7 +860,7 @@ impl Job for ObjectivesJob<'_> {
     const READS_OFTEN: bool = false;
     type Out = (f64, f64);
 
-    fn run<R: Rows, L: Loss>(self, rows: &R, loss: L) -> Result<(f64, f64), Error> {
+    fn run(self, pair: Arc<dyn Pair + '_>) -> Result<(f64, f64), Error> {
         let length = |name, found, expected, why| {
             if found == expected {
                 Ok(())
@@ -877,17 +876,22 @@ impl Job for ObjectivesJob<'_> {
         length(
             "coef",
             self.coef.len(),
-            rows.n_cols(),
+            pair.rows().n_cols(),
             "one for each column of X",
         )?;
         let mut watcher = Watcher::silent(self.outside);
         let mut watch = Watch::new(None, &mut watcher);
-        let problem = self.setting.problem(rows, self.y, loss)?;
+        let problem = self.setting.problem(&pair, self.y)?;
         let primal = problem.primal(self.coef, self.intercept, &mut watch)?;
         let Some(dual) = self.dual else {
             return Ok((primal, f64::NEG_INFINITY));
         };
-        length("dual", dual.len(), rows.n_rows(), "one for each row of X")?;
+        length(
+            "dual",
+            dual.len(),
+            problem.n_rows(),
+            "one for each row of X",
+        )?;
         let mut point = Point::default();
         // The intercept that goes with the dual point is of no interest: any precision will do.
         problem.evaluate(dual.iter().copied(), 1e-2, &mut point, &mut watch)?;

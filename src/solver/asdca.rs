@@ -27,11 +27,9 @@
 //! more column of centred rows, whose centre moves after each epoch.
 
 use crate::error::{self, Error};
-use crate::loss::Loss;
 use crate::memory;
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem, rows_per_block};
-use crate::rows::Rows;
 use crate::run::{Budget, Fit, Monitor, Watch, parameter};
 use crate::solver::batch::Team;
 use crate::solver::course::{self, Pace, Process};
@@ -76,11 +74,9 @@ impl Default for Asdca {
 }
 
 impl Solver for Asdca {
-    // Once for all that call it: it is long, and compiled for each loss and storage.
-    #[inline(never)]
-    fn solve<R: Rows, L: Loss>(
+    fn solve(
         &self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         budget: &Budget,
         start: Option<Start<'_>>,
         monitor: &mut dyn Monitor,
@@ -91,8 +87,8 @@ impl Solver for Asdca {
             let gamma = problem.loss().smoothness();
             if gamma == 0.0 {
                 return Err(Error::NotSmooth {
-                    found: L::NAME,
-                    relative: L::SMOOTH_RELATIVE,
+                    found: problem.loss().name(),
+                    relative: problem.loss().smooth_relative(),
                 });
             }
             if self.batch_size == 0 {
@@ -167,7 +163,10 @@ struct State {
     /// Mean of `q` without the intercept column, and its maximum with it.
     mean_q: f64,
     max_q: f64,
+    /// Room for numbers of the rows of a batch.
     shares: Vec<f64>,
+    lags: Vec<f64>,
+    targets: Vec<f64>,
 }
 
 /// `rho` below which `e` is scaled instead.
@@ -176,12 +175,12 @@ const LEAST_RHO: f64 = 1e-100;
 impl State {
     /// The state at the start, and the rows that steps can move: of positive weight and, without an
     /// intercept, not empty.
-    fn new<R: Rows, L: Loss>(
-        problem: &Problem<'_, R, L>,
+    fn new(
+        problem: &Problem<'_>,
         start: Option<Start<'_>>,
         watch: &mut Watch<'_>,
     ) -> Result<(Self, Vec<u32>), Error> {
-        let n_rows = problem.rows().n_rows();
+        let n_rows = problem.n_rows();
         let start = start.map(|start| start.dual_for(problem)).transpose()?;
         let mut rows = memory::with_capacity(n_rows);
         let mut spreads = memory::with_capacity(n_rows);
@@ -204,7 +203,7 @@ impl State {
                 row.a = problem.loss().step(0.0, 0.0, row.a, row.y);
             }
         }
-        let n_cols = problem.rows().n_cols();
+        let n_cols = problem.n_cols();
         let mut state = Self {
             rows,
             v: Sum::new(n_cols),
@@ -216,6 +215,8 @@ impl State {
             max_q,
             frame,
             shares: Vec::new(),
+            lags: Vec::new(),
+            targets: Vec::new(),
         };
         state.refresh(problem, watch)?;
         Ok((state, moving))
@@ -225,11 +226,7 @@ impl State {
         self.rows.iter().map(|row| row.a)
     }
 
-    fn refresh<R: Rows, L: Loss>(
-        &mut self,
-        problem: &Problem<'_, R, L>,
-        watch: &mut Watch<'_>,
-    ) -> Result<(), Error> {
+    fn refresh(&mut self, problem: &Problem<'_>, watch: &mut Watch<'_>) -> Result<(), Error> {
         let rows = &self.rows;
         let share = |i: usize| problem.rate(i) * rows[i].a;
         self.v.refresh(&self.frame, problem, share, watch)?;
@@ -237,11 +234,31 @@ impl State {
         Ok(())
     }
 
-    /// Step `step` of the run, counted from 1, on a batch of rows.
-    #[inline]
-    fn step<R: Rows, L: Loss>(
+    /// `u.x_i + b` for the rows of a batch.
+    fn predict(
         &mut self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
+        team: &Team,
+        batch: &[u32],
+        out: &mut [f64],
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        let rows = problem.rows();
+        memory::resize(&mut self.lags, batch.len(), 0.0);
+        team.products(rows, batch, &self.v.v, out, watch)?;
+        team.products(rows, batch, &self.e.v, &mut self.lags, watch)?;
+        for ((p, lag), &i) in out.iter_mut().zip(&self.lags).zip(batch) {
+            let m = self.rows[i as usize].m;
+            let lag = (1.0 - self.theta) * self.rho * self.e.centred(*lag, m);
+            *p = self.centre + self.v.centred(*p, m) + lag;
+        }
+        Ok(())
+    }
+
+    /// Step `step` of the run, counted from 1, on a batch of rows.
+    fn step(
+        &mut self,
+        problem: &Problem<'_>,
         team: &mut Team,
         batch: &[u32],
         step: u64,
@@ -252,15 +269,14 @@ impl State {
         let mut shares = std::mem::take(&mut self.shares);
         memory::resize(&mut shares, batch.len(), 0.0);
         // First the new dual values, all of them from the same u.
-        team.map(batch, &mut shares, watch, |_, i| {
-            let row = self.rows[i];
-            let lag = (1.0 - theta) * self.rho * self.e.dot(rows, i, row.m);
-            let p = self.centre + self.v.dot(rows, i, row.m) + lag;
-            (1.0 - theta) * row.a - theta * problem.loss().slope(p, row.y)
-        })?;
+        self.predict(problem, team, batch, &mut shares, watch)?;
+        self.targets.clear();
+        let targets = batch.iter().map(|&i| self.rows[i as usize].y);
+        memory::extend(&mut self.targets, targets);
+        problem.loss().slopes(&mut shares, &self.targets);
         for (share, &i) in shares.iter_mut().zip(batch) {
             let row = &mut self.rows[i as usize];
-            let a = *share;
+            let a = (1.0 - theta) * row.a - theta * *share;
             if let Some(sums) = &mut sums {
                 sums.changed(step, i as usize, row.a, 0.0);
             }
@@ -289,8 +305,8 @@ impl State {
 }
 
 /// A run: the state, the order of its steps, and what its output needs.
-struct Run<'p, 'a, R, L> {
-    problem: &'p Problem<'a, R, L>,
+struct Run<'p, 'a> {
+    problem: &'p Problem<'a>,
     state: State,
     /// Whether `theta` is not the theorem's.
     chosen: bool,
@@ -306,7 +322,7 @@ struct Run<'p, 'a, R, L> {
     block: u64,
 }
 
-impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
+impl Process for Run<'_, '_> {
     fn epoch(&self) -> u64 {
         self.order.len().div_ceil(self.batch) as u64
     }

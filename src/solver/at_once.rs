@@ -10,10 +10,9 @@
 //! very different sizes, nobody is told, and an ordinary run begins, which takes further steps.
 
 use crate::error::Error;
-use crate::loss::{Loss, sums};
+use crate::loss::blocks::Along;
 use crate::memory;
 use crate::problem::{Point, Problem};
-use crate::rows::Rows;
 use crate::run::{Budget, Fit, Phase, Watch};
 use crate::solver::columns::Columns;
 use crate::solver::course::{self, Pace, Process};
@@ -27,8 +26,8 @@ const PER_ROW: f64 = 10.0;
 const PART: f64 = 1e-4;
 
 /// Whether one step promises to be cheaper than the epochs up to the first look at the gap.
-pub(crate) fn pays<R: Rows, L: Loss>(problem: &Problem<'_, R, L>, columns: &Columns) -> bool {
-    if !L::IS_QUADRATIC || Pace::is_small(problem) {
+pub(crate) fn pays(problem: &Problem<'_>, columns: &Columns) -> bool {
+    if !problem.loss().is_quadratic() || Pace::is_small(problem) {
         return false;
     }
     let rows = problem.rows();
@@ -37,14 +36,14 @@ pub(crate) fn pays<R: Rows, L: Loss>(problem: &Problem<'_, R, L>, columns: &Colu
     if (0..rows.n_rows()).any(|i| share(i) == 0.0) {
         return false;
     }
-    let (way, system) = hessian::cheapest::<R, L>(rows, columns, rows.n_rows(), false);
+    let (way, system) = hessian::cheapest((rows, true), columns, rows.n_rows(), false);
     let epochs = course::FIRST_EVALUATION * course::epoch_work(problem);
     way == Way::Columns && course::work(problem, PER_ROW) + system < epochs
 }
 
 /// The solution, if what is found proves to be one.
-pub(crate) fn run<R: Rows, L: Loss>(
-    problem: &Problem<'_, R, L>,
+pub(crate) fn run(
+    problem: &Problem<'_>,
     columns: &Columns,
     budget: &Budget,
     watch: &mut Watch<'_>,
@@ -73,38 +72,41 @@ pub(crate) fn run<R: Rows, L: Loss>(
 }
 
 /// The solution and what it proves, if that is enough, and the mean of `q_i`.
-fn solve<R: Rows, L: Loss>(
-    design: &Design<'_, '_, R, L>,
+fn solve(
+    design: &Design<'_, '_>,
     tol: f64,
     watch: &mut Watch<'_>,
 ) -> Result<Option<(Point, f64)>, Error> {
     let problem = design.problem;
     let (loss, size) = (problem.loss(), problem.block_size());
     let share = |i: usize| problem.weight(i) / problem.total_weight();
-    let at_zero = |i: usize| -loss.slope(0.0, problem.target(i));
-    let gradient = design.sum(|i| -share(i) * at_zero(i), watch)?;
-    let mut weights = memory::zeros(problem.rows().n_rows());
+    let mut weights = memory::zeros(problem.n_rows());
     let losses = problem.by_blocks(watch, |block| {
-        let (y, c) = problem.labels(block.clone());
-        sums::values(loss, &weights[block], 0.0, y, c)
+        let labels = problem.labels(block.clone());
+        loss.values(&weights[block], 0.0, labels)
     })?;
+    let slopes = |from: usize, slopes: &mut [f64]| {
+        slopes.fill(0.0);
+        loss.slopes(slopes, problem.labels(from..from + slopes.len()).y);
+    };
+    watch.fill(&mut weights, size, slopes)?;
+    let gradient = design.sum(|i| share(i) * weights[i], watch)?;
     let primal = losses.iter().sum::<f64>() / problem.total_weight();
     // The part of the gradient that may be left: it makes for |gradient|^2 / (2 lambda) of the gap.
     let excess = hessian::dot(&gradient, &gradient) / (2.0 * problem.lambda());
     let precision = (PART * tol * primal / excess).sqrt().min(0.1);
-    watch.change(&mut weights, size, |i, _| {
-        share(i) * loss.curvature(at_zero(i), problem.target(i))
-    })?;
+    // The same everywhere.
+    let curvature = loss.curvature(-weights[0], problem.target(0));
+    watch.change(&mut weights, size, |i, _| share(i) * curvature)?;
     let hessian = Hessian {
         design,
         weights: &weights,
     };
-    let mut memory = Memory::new(&loss);
+    let mut memory = Memory::new(loss);
     let direction = match hessian.direction(&gradient, precision, &mut memory, watch) {
         Err(Error::OutOfTime) => return Ok(None),
         direction => direction?,
     };
-    let curvature = loss.curvature(at_zero(0), problem.target(0));
     let mean_q = memory.spread / (curvature * problem.lambda() * problem.total_weight());
     // The ordinary run refuses infinities and NaNs in X.
     if !mean_q.is_finite() {
@@ -115,8 +117,8 @@ fn solve<R: Rows, L: Loss>(
     let mut dual = memory::zeros(predictions.len());
     watch.fill(&mut dual, size, |from, dual| {
         let block = from..from + dual.len();
-        let (p, (y, c)) = (&predictions[block.clone()], problem.labels(block));
-        sums::dual_values(loss, (p, 0.0, p), y, c, dual);
+        let along = Along::at(&predictions[block.clone()]);
+        loss.dual_values(along, problem.labels(block), dual);
     })?;
     let mut point = Point::default();
     point.search_from(design.shift(&direction));
@@ -129,13 +131,13 @@ fn solve<R: Rows, L: Loss>(
 }
 
 /// The step from 0 to the solution, which is known.
-struct Solved<'p, 'a, R, L> {
-    problem: &'p Problem<'a, R, L>,
+struct Solved<'p, 'a> {
+    problem: &'p Problem<'a>,
     solution: Point,
     is_done: bool,
 }
 
-impl<R: Rows, L: Loss> Process for Solved<'_, '_, R, L> {
+impl Process for Solved<'_, '_> {
     fn epoch(&self) -> u64 {
         self.problem.rows().n_rows() as u64
     }

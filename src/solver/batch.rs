@@ -6,7 +6,7 @@
 use crate::crew::Crew;
 use crate::error::Error;
 use crate::memory;
-use crate::rows::Rows;
+use crate::rows::blocks::RowBlocks;
 use crate::run::{BLOCK, Watch};
 
 /// Entries that make a piece of work worth handing to another thread: some 20 microseconds.
@@ -30,7 +30,7 @@ pub(crate) struct Team {
 impl Team {
     /// Up to `n_threads` threads for batches of `batch` rows; none beside the calling one if such
     /// batches are too small to share.
-    pub(crate) fn new<R: Rows>(rows: &R, batch: usize, n_threads: usize) -> Result<Self, Error> {
+    pub(crate) fn new(rows: &dyn RowBlocks, batch: usize, n_threads: usize) -> Result<Self, Error> {
         let per_row = (rows.n_stored() / rows.n_rows()).max(1);
         Ok(Self {
             crew: Crew::new(n_threads, batch.saturating_mul(per_row) >= 2 * PIECE)?,
@@ -56,34 +56,31 @@ impl Team {
         n_rows.saturating_mul(self.per_row) >= n_cols
     }
 
-    /// `out[k] = f(k, rows[k])`. Many rows are interrupted for signs of life.
-    #[inline]
-    pub(crate) fn map(
+    /// `out[k] = x_(rows[k]).w`. Many rows are interrupted for signs of life.
+    pub(crate) fn products(
         &self,
+        x: &dyn RowBlocks,
         rows: &[u32],
+        w: &[f64],
         out: &mut [f64],
         watch: &mut Watch<'_>,
-        f: impl Fn(usize, usize) -> f64 + Sync,
     ) -> Result<(), Error> {
         let stride = self.stride();
         if rows.len() <= stride {
-            self.map_part(rows, out, f);
+            self.products_of_part(x, rows, w, out);
             return Ok(());
         }
-        for (number, rows) in rows.chunks(stride).enumerate() {
-            let from = number * stride;
-            let out = &mut out[from..from + rows.len()];
-            self.map_part(rows, out, |k, i| f(from + k, i));
+        for (rows, out) in rows.chunks(stride).zip(out.chunks_mut(stride)) {
+            self.products_of_part(x, rows, w, out);
             watch.beat()?;
         }
         Ok(())
     }
 
     /// `sum += sum_k shares[k] x_(rows[k])`. Many rows are interrupted for signs of life.
-    #[inline]
-    pub(crate) fn add<R: Rows>(
+    pub(crate) fn add(
         &mut self,
-        x: &R,
+        x: &dyn RowBlocks,
         rows: &[u32],
         shares: &[f64],
         sum: &mut [f64],
@@ -101,34 +98,23 @@ impl Team {
         Ok(())
     }
 
-    #[inline]
-    fn map_part(&self, rows: &[u32], out: &mut [f64], f: impl Fn(usize, usize) -> f64 + Sync) {
+    fn products_of_part(&self, x: &dyn RowBlocks, rows: &[u32], w: &[f64], out: &mut [f64]) {
         let piece = (PIECE / self.per_row).max(1);
-        let one = |from: usize, out: &mut [f64]| {
-            for (k, out) in out.iter_mut().enumerate() {
-                *out = f(from + k, rows[from + k] as usize);
-            }
-        };
         if self.crew.is_shared() && rows.len() >= 2 * piece {
-            self.crew
-                .change(out, piece, &|number, out| one(number * piece, out));
+            self.crew.change(out, piece, &|number, out| {
+                let rows = &rows[number * piece..][..out.len()];
+                x.products_of(rows, w, out);
+            });
         } else {
-            one(0, out);
+            x.products_of(rows, w, out);
         }
     }
 
-    fn add_part<R: Rows>(&mut self, x: &R, rows: &[u32], shares: &[f64], sum: &mut [f64]) {
-        let one = |rows: &[u32], shares: &[f64], sum: &mut [f64]| {
-            for (&i, &share) in rows.iter().zip(shares) {
-                if share != 0.0 {
-                    x.axpy(i as usize, share, sum);
-                }
-            }
-        };
+    fn add_part(&mut self, x: &dyn RowBlocks, rows: &[u32], shares: &[f64], sum: &mut [f64]) {
         let entries = rows.len() * self.per_row;
         let pieces = (entries / PIECE.max(ENTRIES_PER_COLUMN * sum.len())).min(MAX_PIECES);
         if pieces < 2 {
-            return one(rows, shares, sum);
+            return x.add_of(rows, shares, sum);
         }
         let piece = rows.len().div_ceil(pieces);
         self.spare.resize_with(rows.len().div_ceil(piece), Vec::new);
@@ -136,7 +122,7 @@ impl Team {
             let range = number * piece..rows.len().min((number + 1) * piece);
             spare[0].clear();
             memory::resize(&mut spare[0], sum.len(), 0.0);
-            one(&rows[range.clone()], &shares[range], &mut spare[0]);
+            x.add_of(&rows[range.clone()], &shares[range], &mut spare[0]);
         };
         self.crew.change(&mut self.spare, 1, &work);
         for part in &self.spare {

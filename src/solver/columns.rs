@@ -11,10 +11,10 @@ use std::ops::Range;
 use crate::error::Error;
 use crate::kernel::Level;
 use crate::kernel::gram::{self, Block, Entry, LANES};
-use crate::loss::Loss;
 use crate::memory::{self, IntoVec as _};
 use crate::problem::Problem;
 use crate::rows::Rows;
+use crate::rows::blocks::RowBlocks;
 use crate::run::Watch;
 use crate::solver::system::System;
 
@@ -52,7 +52,7 @@ pub(crate) struct Columns {
 
 impl Columns {
     /// Those of the rows.
-    pub(crate) fn new<R: Rows>(rows: &R) -> Self {
+    pub(crate) fn new(rows: &dyn RowBlocks) -> Self {
         let (n_rows, n_cols) = (rows.n_rows(), rows.n_cols());
         let per_row = rows.n_stored() as f64 / n_rows as f64;
         let mut columns = Self {
@@ -60,11 +60,11 @@ impl Columns {
             places: Vec::new(),
             strays_per_row: per_row,
         };
-        if R::IS_SPARSE {
+        if rows.is_sparse() {
             let mut counts = memory::filled(n_cols, 0u32);
             let sampled = n_rows.min(SAMPLE);
             for k in 0..sampled {
-                rows.visit(k * n_rows / sampled, |j, _| counts[j] += 1);
+                rows.count(k * n_rows / sampled, &mut counts);
             }
             let least = DENSE * sampled as f64;
             columns.dense = (0..n_cols)
@@ -121,10 +121,10 @@ impl Gram {
 
     /// Computes the sum for other weights, but only for rows where they differ by more than `precision`, as a
     /// part of them, and adds it to the system. With an intercept the rows are centred at `mu`.
-    pub(crate) fn update<R: Rows, L: Loss>(
+    pub(crate) fn update(
         &mut self,
         columns: &Columns,
-        (problem, mu): (&Problem<'_, R, L>, &[f64]),
+        (problem, mu): (&Problem<'_>, &[f64]),
         (weights, precision): (&[f64], f64),
         system: &mut System,
         watch: &mut Watch<'_>,
@@ -133,11 +133,12 @@ impl Gram {
         let pairs = weights.iter().zip(&self.weights);
         let n_others = pairs.filter(|&pair| differs(pair)).count();
         let n_rows = weights.iter().filter(|&&h| h > 0.0).count();
+        let is_quadratic = problem.loss().is_quadratic();
         let mut goes_on = self.weights.len() == weights.len() && 2 * n_others < n_rows;
         loop {
             if !goes_on {
                 // Of a quadratic loss one direction is enough: no memory for another.
-                let n_kept = if L::IS_QUADRATIC { 0 } else { weights.len() };
+                let n_kept = if is_quadratic { 0 } else { weights.len() };
                 *self = Self {
                     sums: None,
                     weights: memory::zeros(n_kept),
@@ -165,7 +166,7 @@ impl Gram {
             }
             if is_sound || !goes_on {
                 sums.write(columns, problem.fit_intercept().then_some(mu), system);
-                self.sums = (!L::IS_QUADRATIC).then_some(sums);
+                self.sums = (!is_quadratic).then_some(sums);
                 return Ok(());
             }
             goes_on = false;
@@ -174,7 +175,7 @@ impl Gram {
 }
 
 /// Sums over some of the rows.
-struct Part {
+pub(crate) struct Part {
     level: Level,
     /// Numbers in a copied row: those of the dense columns; if there are other columns, one that their entries
     /// are written to in vain; 1 if there is an intercept, at `ones`; and zeros. The first `used` are multiplied.
@@ -201,10 +202,10 @@ struct Part {
 
 impl Part {
     /// Adds the rows that there is a `change` of to the sums.
-    fn add_rows<R: Rows, L: Loss>(
+    fn add_rows(
         sums: Option<Self>,
         columns: &Columns,
-        (problem, mu): (&Problem<'_, R, L>, &[f64]),
+        (problem, mu): (&Problem<'_>, &[f64]),
         change: impl Fn(usize) -> f64 + Sync,
         watch: &mut Watch<'_>,
     ) -> Result<Self, Error> {
@@ -226,7 +227,8 @@ impl Part {
             watch.share(&mut parts, 1, |number, part| {
                 let blocks = problem.blocks().skip(from + number).step_by(n_parts);
                 for block in blocks.take(rounds) {
-                    part[0].add_block(columns, rows, block, &change);
+                    let weights = block.clone().map(&change).into_vec();
+                    rows.add_to(&mut part[0], columns, block, &weights);
                 }
             });
             watch.beat_in_time()?;
@@ -277,21 +279,20 @@ impl Part {
         }
     }
 
-    #[inline]
-    fn add_block<R: Rows>(
+    /// Adds the rows of a block, each times its change.
+    pub(crate) fn add_block<R: Rows>(
         &mut self,
         columns: &Columns,
         rows: &R,
         block: Range<usize>,
-        change: impl Fn(usize) -> f64,
+        changes: &[f64],
     ) {
         // Of dense rows, all columns are dense, or none.
         if !R::IS_SPARSE && !columns.dense.is_empty() {
-            self.add_dense(rows, block, change);
+            self.add_dense(rows, block, changes);
             return;
         }
-        for i in block {
-            let h = change(i);
+        for (i, &h) in block.zip(changes) {
             if h != 0.0 {
                 self.add_row(columns, rows, i, h);
             }
@@ -300,7 +301,7 @@ impl Part {
 
     /// Adds dense rows, as many at a time as there is room for if there is a change of all of them.
     #[inline]
-    fn add_dense<R: Rows>(&mut self, rows: &R, block: Range<usize>, change: impl Fn(usize) -> f64) {
+    fn add_dense<R: Rows>(&mut self, rows: &R, block: Range<usize>, changes: &[f64]) {
         let mut from = block.start;
         while from < block.end {
             let Self {
@@ -312,7 +313,8 @@ impl Part {
             let shift = &self.empty[..rows.n_cols()];
             let mut count = weights.len();
             let to = block.end.min(from + COPIED - count);
-            memory::extend(weights, (from..to).map(&change));
+            let of_rows = &changes[from - block.start..to - block.start];
+            memory::extend(weights, of_rows.iter().copied());
             if weights[count..].iter().all(|&h| h != 0.0) {
                 let copies = &mut copies[count * *width..][..(to - from) * *width];
                 rows.shifted(from, shift, *width, copies);
@@ -450,6 +452,7 @@ impl Part {
 mod tests {
     use super::*;
     use crate::loss::Huber;
+    use crate::loss::Loss;
     use crate::problem::Regularisation;
     use crate::rows::tests::CsrArrays;
     use crate::run::Unwatched;

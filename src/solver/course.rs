@@ -3,10 +3,8 @@
 use std::ops::ControlFlow;
 
 use crate::error::Error;
-use crate::loss::Loss;
 use crate::memory;
 use crate::problem::{Point, Problem};
-use crate::rows::Rows;
 use crate::run::{Budget, Certificate, Fit, Phase, Progress, Record, StopReason, Watch};
 
 /// What a solver does between two evaluations. Steps are counted from 0.
@@ -79,12 +77,7 @@ pub(crate) struct Pace {
 impl Pace {
     /// For a solver whose epochs visit each row once. `finish` asks for more than the tolerance on
     /// [`SMALL`] problems, for so many times their size.
-    pub(crate) fn new<R: Rows, L: Loss>(
-        problem: &Problem<'_, R, L>,
-        epoch: u64,
-        finish: f64,
-        mean_q: f64,
-    ) -> Self {
+    pub(crate) fn new(problem: &Problem<'_>, epoch: u64, finish: f64, mean_q: f64) -> Self {
         let size = Self::size(problem);
         let least = if Self::is_small(problem) {
             epoch * (finish * SMALL_WORK / size).floor() as u64
@@ -98,13 +91,13 @@ impl Pace {
         }
     }
 
-    fn size<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f64 {
-        let (n_stored, n_rows) = (problem.rows().n_stored(), problem.rows().n_rows());
+    fn size(problem: &Problem<'_>) -> f64 {
+        let (n_stored, n_rows) = (problem.rows().n_stored(), problem.n_rows());
         3.0 * n_stored as f64 + 30.0 * n_rows as f64
     }
 
     /// See [`SMALL`].
-    pub(crate) fn is_small<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> bool {
+    pub(crate) fn is_small(problem: &Problem<'_>) -> bool {
         Self::size(problem) <= SMALL
     }
 }
@@ -397,20 +390,21 @@ const SMALL_WORK: f64 = 512.0 * SMALL;
 
 /// Work of an epoch in about nanoseconds: a dot and an update per stored entry, in random order, and a
 /// step per row.
-pub(crate) fn epoch_work<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f64 {
-    work(problem, L::STEP_WORK)
+pub(crate) fn epoch_work(problem: &Problem<'_>) -> f64 {
+    work(problem, problem.loss().step_work())
 }
 
 /// Cost of an evaluation in epochs: two passes in the order of memory, and some evaluations of the
 /// loss per row.
-fn evaluation_cost<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f64 {
+fn evaluation_cost(problem: &Problem<'_>) -> f64 {
     let per_row = if problem.fit_intercept() { 15.0 } else { 8.0 };
     work(problem, per_row) / epoch_work(problem)
 }
 
 /// Work of a dot and an update per stored entry and of so much more per row.
-pub(crate) fn work<R: Rows, L: Loss>(problem: &Problem<'_, R, L>, per_row: f64) -> f64 {
-    R::ENTRY_WORK * problem.rows().n_stored() as f64 + per_row * problem.rows().n_rows() as f64
+pub(crate) fn work(problem: &Problem<'_>, per_row: f64) -> f64 {
+    problem.rows().entry_work() * problem.rows().n_stored() as f64
+        + per_row * problem.n_rows() as f64
 }
 
 #[cfg(test)]

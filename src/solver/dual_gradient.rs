@@ -18,14 +18,14 @@
 //! constraint too, by a search for the `b` that makes the new values meet it. Every iterate is
 //! feasible, and `X` counts as centred in `lambda_max`.
 
+use std::ops::Range;
+
 use crate::error::{self, Error};
 use crate::intercept;
-use crate::loss::Loss;
-use crate::memory::{self, IntoVec as _};
+use crate::loss::blocks::{Along, Proximal};
+use crate::memory;
 use crate::problem::{Point, Problem};
-use crate::rows::Rows;
 use crate::run::{Budget, Fit, Monitor, Watch, parameter};
-use crate::solver::batch::Team;
 use crate::solver::course::{self, Pace, Process};
 use crate::solver::frame::Frame;
 use crate::solver::output::{Iterates, Keeper, Output, check_average_from};
@@ -68,11 +68,9 @@ const MARGIN: f64 = 1.05;
 const EVALUATION_COST: f64 = 1.0;
 
 impl Solver for DualGradient {
-    // Once for all that call it: it is long, and compiled for each loss and storage.
-    #[inline(never)]
-    fn solve<R: Rows, L: Loss>(
+    fn solve(
         &self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         budget: &Budget,
         start: Option<Start<'_>>,
         monitor: &mut dyn Monitor,
@@ -80,8 +78,9 @@ impl Solver for DualGradient {
         error::catch(|| {
             budget.check()?;
             check_average_from(self.average_from)?;
-            let n_rows = problem.rows().n_rows();
+            let (rows, n_rows) = (problem.rows(), problem.n_rows());
             let mut watch = Watch::new(budget.max_time, monitor);
+            watch.engage(self.n_threads, rows.n_stored(), rows.n_cols())?;
             let mut a = match start {
                 Some(start) => start.dual_for(problem)?,
                 None => memory::zeros(n_rows),
@@ -90,14 +89,8 @@ impl Solver for DualGradient {
                 intercept::balance(&mut a, |i| problem.mass(i));
             }
             let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
-            let mut team = Team::new(problem.rows(), n_rows, self.n_threads)?;
-            team.announce(&mut watch);
-            let moving: Vec<u32> = problem.counting().map(|i| i as u32).into_vec();
             let sigma = match self.step {
-                None => {
-                    largest_eigenvalue(problem, &frame, &moving, &mut team, &mut watch)?
-                        / problem.lambda()
-                }
+                None => largest_eigenvalue(problem, &frame, &mut watch)? / problem.lambda(),
                 Some(step) if step.is_finite() && step > 0.0 => 1.0 / step,
                 Some(step) => return Err(parameter("step", step, "a finite number > 0")),
             };
@@ -108,11 +101,9 @@ impl Solver for DualGradient {
                 a,
                 coef: Vec::new(),
                 change: Vec::new(),
-                next: memory::zeros(moving.len()),
-                shares: memory::zeros(moving.len()),
+                predictions: memory::zeros(n_rows),
+                next: memory::zeros(n_rows),
                 intercept: 0.0,
-                team,
-                moving,
                 keeper: Keeper::new(
                     self.output,
                     self.average_from,
@@ -134,8 +125,8 @@ impl Solver for DualGradient {
 }
 
 /// A run: its iterate, and buffers.
-struct Run<'p, 'a, R, L> {
-    problem: &'p Problem<'a, R, L>,
+struct Run<'p, 'a> {
+    problem: &'p Problem<'a>,
     sigma: f64,
     /// Whether steps that are too long are taken back.
     guarded: bool,
@@ -144,55 +135,45 @@ struct Run<'p, 'a, R, L> {
     coef: Vec<f64>,
     /// The change of `coef` in a step.
     change: Vec<f64>,
-    /// For each row that counts: its new dual value (at first its `z`), and the change of its share.
+    /// `x_i.w` for each row, and its new dual value.
+    predictions: Vec<f64>,
     next: Vec<f64>,
-    shares: Vec<f64>,
     /// The multiplier, up to rounding.
     intercept: f64,
-    team: Team,
-    /// The rows that count.
-    moving: Vec<u32>,
     keeper: Keeper<Iterates>,
 }
 
-impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
+impl Run<'_, '_> {
     /// The new dual values, in `next`.
     fn propose(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
-        let Self {
-            problem,
-            a,
-            coef,
-            next,
-            moving,
-            sigma,
-            ..
-        } = self;
-        let (rows, loss, sigma) = (problem.rows(), problem.loss(), *sigma);
-        self.team
-            .map(moving, next, watch, |_, i| rows.dot(i, coef) - sigma * a[i])?;
+        let (problem, loss) = (self.problem, self.problem.loss());
+        problem.products(&self.coef, &mut self.predictions, watch)?;
+        let proximal = |block: Range<usize>| Proximal {
+            g: self.sigma,
+            centre: &self.a[block],
+        };
         if problem.fit_intercept() {
-            // The derivative of max_t -phi*(-t) - t (z + b) - sigma t^2 / 2 by b is -t.
-            let (next, moving) = (&*next, &*moving);
-            let term = |k: usize, b: f64| {
-                let i = moving[k] as usize;
-                let (z, c, y) = (next[k] + b, problem.weight(i), problem.target(i));
-                let t = loss.step(z, sigma, a[i], y);
-                let value = loss.conjugate(t, y) + t * z + 0.5 * sigma * t * t;
-                (-c * value, -c * t)
-            };
-            let start = self.intercept;
-            let reach = intercept::reach(&problem.loss()) / problem.total_weight();
-            let n = moving.len();
-            let minimum = intercept::minimise_sum(n, start, reach, 1e-15, watch, term)?;
+            let reach = intercept::reach(loss);
+            let minimum = intercept::try_minimise(self.intercept, reach, 1e-15, |b| {
+                problem.mean_of_pairs(watch, |block| {
+                    let (p, near) = (&self.predictions[block.clone()], &self.a[block.clone()]);
+                    let (proximal, labels) = (proximal(block.clone()), problem.labels(block));
+                    loss.proximal_values_and_slopes(proximal, p, b, near, labels)
+                })
+            })?;
             self.intercept = minimum.b;
         }
-        let b = self.intercept;
-        for (next, &i) in next.iter_mut().zip(&*moving) {
-            let i = i as usize;
-            *next = loss.step(*next + b, sigma, a[i], problem.target(i));
+        for p in &mut self.predictions {
+            *p += self.intercept;
         }
+        watch.fill(&mut self.next, problem.block_size(), |from, next| {
+            let block = from..from + next.len();
+            let along = Along::at(&self.predictions[block.clone()]);
+            let (near, labels) = (&self.a[block.clone()], problem.labels(block.clone()));
+            loss.proximal_values(proximal(block), along, near, labels, next);
+        })?;
         if problem.fit_intercept() {
-            intercept::balance(next, |k| problem.mass(moving[k] as usize));
+            intercept::balance(&mut self.next, |i| problem.mass(i));
         }
         Ok(())
     }
@@ -203,20 +184,14 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
         loop {
             self.propose(watch)?;
             let mut moved = 0.0;
-            for ((share, next), &i) in self.shares.iter_mut().zip(&self.next).zip(&self.moving) {
-                let change = next - self.a[i as usize];
-                *share = problem.rate(i as usize) * change;
-                moved += *share * change;
+            let change = |i: usize| self.next[i] - self.a[i];
+            for i in 0..problem.n_rows() {
+                moved += problem.rate(i) * change(i) * change(i);
             }
             self.change.clear();
-            memory::resize(&mut self.change, problem.rows().n_cols(), 0.0);
-            self.team.add(
-                problem.rows(),
-                &self.moving,
-                &self.shares,
-                &mut self.change,
-                watch,
-            )?;
+            memory::resize(&mut self.change, problem.n_cols(), 0.0);
+            let share = |i: usize| problem.rate(i) * change(i);
+            problem.add_rows(share, &mut self.change, watch)?;
             // Both sides of sum_i rate_i da_i^2 sigma >= |dw|^2, by which D cannot fall.
             let curvature = self.change.iter().map(|w| w * w).sum::<f64>() / moved;
             if self.guarded && curvature > self.sigma * (1.0 + 1e-9) && curvature.is_finite() {
@@ -228,14 +203,12 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
         for (w, change) in self.coef.iter_mut().zip(&self.change) {
             *w += change;
         }
-        for (next, &i) in self.next.iter().zip(&self.moving) {
-            self.a[i as usize] = *next;
-        }
+        self.a.copy_from_slice(&self.next);
         Ok(())
     }
 }
 
-impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
+impl Process for Run<'_, '_> {
     fn epoch(&self) -> u64 {
         1
     }

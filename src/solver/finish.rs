@@ -5,10 +5,8 @@
 //! is taken away again simply goes on.
 
 use crate::error::Error;
-use crate::loss::Loss;
-use crate::memory::Duplicate as _;
+use crate::memory::{self, Duplicate as _};
 use crate::problem::{Point, Problem};
-use crate::rows::Rows;
 use crate::run::{Certificate, Watch};
 use crate::solver::columns::Columns;
 use crate::solver::course;
@@ -17,8 +15,8 @@ use crate::solver::newton::Newton;
 use crate::solver::sample;
 
 /// Newton's method at work, and whether it does work.
-pub(crate) struct Finish<'p, 'a, R, L> {
-    newton: Newton<'p, 'a, R, L>,
+pub(crate) struct Finish<'p, 'a> {
+    newton: Newton<'p, 'a>,
     /// The gap of the best point so far, and its model where that is not `w(a)`.
     held: (f64, Option<Vec<f64>>),
     /// `D` where the method began: less will not do.
@@ -40,20 +38,30 @@ const PATIENCE: u32 = 8;
 /// Steps of Newton's method that a fit is likely to take if the loss is not smooth.
 const STEPS_AT_KINKS: f64 = 30.0;
 
-impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
+impl<'p, 'a> Finish<'p, 'a> {
     /// Work of the whole finish from the dual point `a(i)` on, in about nanoseconds, and whether that is
     /// as good as certain. It is not where rows lie flat and conjugate gradients are the way: which rows
     /// those are has to be found out in many steps, each of them slow.
     pub(crate) fn work(
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         columns: &Columns,
         a: impl Fn(usize) -> f64,
     ) -> (f64, bool) {
-        let loss = problem.loss();
         let (mut free, mut all) = (0, 0);
-        for i in problem.counting() {
-            free += usize::from(loss.curvature(a(i), problem.target(i)) > 0.0);
-            all += 1;
+        let (mut values, mut curvatures) = (Vec::new(), Vec::new());
+        for block in problem.blocks() {
+            let labels = problem.labels(block.clone());
+            values.clear();
+            memory::extend(&mut values, block.clone().map(&a));
+            memory::resize(&mut curvatures, values.len(), 0.0);
+            problem
+                .loss()
+                .curvatures(&values, labels.y, &mut curvatures);
+            for (i, &curvature) in block.zip(&curvatures) {
+                let counts = problem.weight(i) > 0.0;
+                free += usize::from(counts && curvature > 0.0);
+                all += usize::from(counts);
+            }
         }
         let (work, way) = Self::work_for(problem, columns, free);
         (work, way != Way::ConjugateGradients || free == all)
@@ -61,25 +69,26 @@ impl<'p, 'a, R: Rows, L: Loss> Finish<'p, 'a, R, L> {
 
     /// Work of the whole finish if there are `free` rows in its systems, in about nanoseconds, and how these
     /// are solved.
-    fn work_for(problem: &Problem<'_, R, L>, columns: &Columns, free: usize) -> (f64, Way) {
-        let is_smooth = !problem.loss().has_kinks();
-        let iterations = match is_smooth {
-            _ if L::IS_QUADRATIC => 1.0,
-            true => L::NEWTON_STEPS,
+    fn work_for(problem: &Problem<'_>, columns: &Columns, free: usize) -> (f64, Way) {
+        let loss = problem.loss();
+        let iterations = match !loss.has_kinks() {
+            _ if loss.is_quadratic() => 1.0,
+            true => loss.newton_steps(),
             false => STEPS_AT_KINKS,
         };
-        let may_sample = sample::suits(&problem.loss());
-        let (way, system) = hessian::cheapest::<R, L>(problem.rows(), columns, free, may_sample);
+        let (may_sample, rows) = (sample::suits(loss), problem.rows());
+        let (way, system) =
+            hessian::cheapest((rows, loss.is_quadratic()), columns, free, may_sample);
         (iterations * (course::work(problem, 10.0) + system), way)
     }
 
     /// The same as for [`Self::work`], where nothing is known yet of which rows are going to lie flat.
-    pub(crate) fn work_from_zero(problem: &Problem<'_, R, L>, columns: &Columns) -> f64 {
-        Self::work_for(problem, columns, problem.rows().n_rows()).0
+    pub(crate) fn work_from_zero(problem: &Problem<'_>, columns: &Columns) -> f64 {
+        Self::work_for(problem, columns, problem.n_rows()).0
     }
 
     /// Takes over a run that has come to `point`, whose model `is_of_dual` or not.
-    pub(crate) fn new(newton: Newton<'p, 'a, R, L>, point: &Point, is_of_dual: bool) -> Self {
+    pub(crate) fn new(newton: Newton<'p, 'a>, point: &Point, is_of_dual: bool) -> Self {
         let reached = point.certificate;
         Self {
             newton,

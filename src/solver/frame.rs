@@ -14,7 +14,6 @@
 //! Without an intercept `mu` and `s` are 0, and so are `m_i` and `t`.
 
 use crate::error::Error;
-use crate::loss::Loss;
 use crate::memory::{self, IntoVec as _};
 use crate::problem::Problem;
 use crate::rows::Rows;
@@ -48,12 +47,12 @@ pub(crate) struct Frame {
 impl Frame {
     /// Finds the mean row, then hands each row to `visit(i, m, spread)` with `m = x.mu` and
     /// `spread = |x - mu|^2`.
-    pub(crate) fn new<R: Rows, L: Loss>(
-        problem: &Problem<'_, R, L>,
+    pub(crate) fn new(
+        problem: &Problem<'_>,
         watch: &mut Watch<'_>,
         visit: &mut dyn FnMut(usize, f64, f64),
     ) -> Result<Self, Error> {
-        let mut mu = memory::zeros(problem.rows().n_cols());
+        let mut mu = memory::zeros(problem.n_cols());
         if problem.fit_intercept() {
             let share = |i| problem.weight(i) / problem.total_weight();
             problem.add_rows(share, &mut mu, watch)?;
@@ -66,8 +65,8 @@ impl Frame {
 
     /// The frame for rows that follow others, of which mean row, mean `|x - mu|^2` and weight are given: it has its
     /// origin at the mean of all, and their mean `|x - mu|^2`. Also returns their weight.
-    pub(crate) fn joined<R: Rows, L: Loss>(
-        problem: &Problem<'_, R, L>,
+    pub(crate) fn joined(
+        problem: &Problem<'_>,
         (mean_before, sq_norm_before, weight_before): (&[f64], f64, f64),
         watch: &mut Watch<'_>,
         visit: &mut dyn FnMut(usize, f64, f64),
@@ -92,7 +91,7 @@ impl Frame {
     }
 
     /// Finds `s` for rows that have this weight in an epoch.
-    fn weigh_intercept<R: Rows, L: Loss>(&mut self, problem: &Problem<'_, R, L>, weight: f64) {
+    fn weigh_intercept(&mut self, problem: &Problem<'_>, weight: f64) {
         if problem.fit_intercept() {
             let least = INTERCEPT_Q * problem.unit() * problem.lambda() * weight;
             self.s = (INTERCEPT_SHARE * self.mean_sq_norm).max(least.min(MOST_LEAST));
@@ -111,29 +110,33 @@ impl Frame {
     }
 
     /// Hands each row to `visit(i, m, spread)`; returns the weighted mean of `spread`.
-    pub(crate) fn visit<R: Rows, L: Loss>(
+    pub(crate) fn visit(
         &self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         watch: &mut Watch<'_>,
         visit: &mut dyn FnMut(usize, f64, f64),
     ) -> Result<f64, Error> {
-        let measure = |i: usize| {
-            let sq_norm = problem.rows().sq_norm(i);
+        let measure = |(m, sq_norm): (f64, f64)| {
             if !problem.fit_intercept() {
-                return (0.0, sq_norm);
+                return (m, sq_norm);
             }
-            let m = problem.rows().dot(i, &self.mu);
             // On the safe side of what the three terms lose by cancelling: steps for too small a |x|^2
             // would diverge. It also keeps the NaN that `max` would hide.
             let lost = 8.0 * f64::EPSILON * (sq_norm + self.mu_sq_norm);
             (m, (sq_norm - 2.0 * m + self.mu_sq_norm).max(0.0) + lost)
         };
         let (mut sum, mut is_finite) = (0.0, true);
-        let (n_rows, size) = (problem.rows().n_rows(), problem.block_size());
+        let (n_rows, size) = (problem.n_rows(), problem.block_size());
         let mut from = 0;
         let block = |k: usize| {
             let block = k * size..n_rows.min((k + 1) * size);
-            block.map(measure).into_vec()
+            let mut sq_norms = memory::zeros(block.len());
+            problem.rows().sq_norms(block.start, &mut sq_norms);
+            let mut m = memory::zeros(block.len());
+            if problem.fit_intercept() {
+                problem.rows().products(block.start, &self.mu, &mut m);
+            }
+            m.into_iter().zip(sq_norms).map(measure).into_vec()
         };
         watch.fold(n_rows.div_ceil(size), block, |block| {
             for (i, (m, spread)) in (from..).zip(&block) {
@@ -189,7 +192,13 @@ impl Sum {
     /// The product with the centred row `i`, for which `m = x.mu`.
     #[inline]
     pub(crate) fn dot<R: Rows>(&self, rows: &R, i: usize, m: f64) -> f64 {
-        rows.dot(i, &self.v) - self.pull * m + self.t
+        self.centred(rows.dot(i, &self.v), m)
+    }
+
+    /// The product with a centred row, given the `product` of `v` with the row itself, and `m = x.mu`.
+    #[inline]
+    pub(crate) fn centred(&self, product: f64, m: f64) -> f64 {
+        product - self.pull * m + self.t
     }
 
     /// Adds `share` times the centred row `i`, for which `m = x.mu`.
@@ -208,16 +217,16 @@ impl Sum {
 
     /// Recomputes what additions only update, which sheds their rounding errors: the sum of
     /// `share(i)` times row `i`.
-    pub(crate) fn refresh<R: Rows, L: Loss>(
+    pub(crate) fn refresh(
         &mut self,
         frame: &Frame,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         share: impl Fn(usize) -> f64 + Sync,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
         self.v.fill(0.0);
         problem.add_rows(&share, &mut self.v, watch)?;
-        self.pull = (0..problem.rows().n_rows()).map(share).sum();
+        self.pull = (0..problem.n_rows()).map(share).sum();
         self.settle(frame);
         Ok(())
     }

@@ -32,10 +32,10 @@
 //!   to a residual that is small beside the gradient.
 
 use crate::error::Error;
-use crate::loss::Loss;
+use crate::loss::blocks::LossBlocks;
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::Problem;
-use crate::rows::Rows;
+use crate::rows::blocks::RowBlocks;
 use crate::run::Watch;
 use crate::solver::columns::{Columns, Gram};
 use crate::solver::sample::{self, Sample};
@@ -86,7 +86,7 @@ fn stand_apart(spreads: &[f64]) -> Vec<usize> {
 }
 
 /// What is to be known of the columns if systems may be set up for them.
-pub(crate) fn columns<R: Rows>(rows: &R) -> Columns {
+pub(crate) fn columns(rows: &dyn RowBlocks) -> Columns {
     if rows.n_cols() <= MAX_UNKNOWNS {
         Columns::new(rows)
     } else {
@@ -105,8 +105,8 @@ pub(crate) enum Way {
 
 /// The cheapest way for a Hessian of the loss with `count` rows, and its work in about nanoseconds: of one
 /// direction on average.
-pub(crate) fn cheapest<R: Rows, L: Loss>(
-    rows: &R,
+pub(crate) fn cheapest(
+    (rows, is_quadratic): (&dyn RowBlocks, bool),
     columns: &Columns,
     count: usize,
     may_sample: bool,
@@ -114,21 +114,21 @@ pub(crate) fn cheapest<R: Rows, L: Loss>(
     let (n, n_cols) = (count as f64, rows.n_cols() as f64);
     let per_row = rows.n_stored() as f64 / rows.n_rows() as f64;
     let cholesky = |unknowns: f64| 0.017 * unknowns.powi(3);
-    let pass = |share: f64| share * R::ENTRY_WORK * n * per_row + 15.0 * n;
+    let pass = |share: f64| share * rows.entry_work() * n * per_row + 15.0 * n;
     let mut best = (
         Way::ConjugateGradients,
         EXPECTED_STEPS * (pass(1.5) + 10.0 * n_cols),
     );
     if rows.n_cols() <= MAX_UNKNOWNS {
         let of_row = outer_work(rows, columns).0;
-        let renewed = if L::IS_QUADRATIC { 1.0 } else { RENEWED };
+        let renewed = if is_quadratic { 1.0 } else { RENEWED };
         // Certain where conjugate gradients are not.
         best = (Way::Columns, renewed * n * of_row + cholesky(n_cols));
         if may_sample && count >= rows.n_cols() {
             let size = sample::size(rows.n_cols()).min(count) as f64;
             let factor = sample::CHOSEN * (size * of_row + cholesky(n_cols));
             // See `Design::image`.
-            let step = pass(if R::IS_SPARSE { 1.5 } else { 1.0 }) + 0.3 * n_cols * n_cols;
+            let step = pass(if rows.is_sparse() { 1.5 } else { 1.0 }) + 0.3 * n_cols * n_cols;
             let work = factor + sample::EXPECTED_STEPS * step;
             if work < sample::WORTH * best.1 {
                 best = (Way::Sample, work);
@@ -136,7 +136,7 @@ pub(crate) fn cheapest<R: Rows, L: Loss>(
         }
     }
     if count <= MAX_UNKNOWNS && count as f64 <= FEW_ROWS * n_cols {
-        let products = 0.15 * R::ENTRY_WORK * n * n * per_row + 2.0 * n * n_cols;
+        let products = 0.15 * rows.entry_work() * n * n * per_row + 2.0 * n * n_cols;
         let work = products + cholesky(n);
         if work < best.1 {
             best = (Way::Rows, work);
@@ -147,30 +147,30 @@ pub(crate) fn cheapest<R: Rows, L: Loss>(
 
 /// Work of adding one row to the matrix of the columns, in about nanoseconds, and whether that is best
 /// left to `columns`: or else it is added as a dense row.
-fn outer_work<R: Rows>(rows: &R, columns: &Columns) -> (f64, bool) {
+fn outer_work(rows: &dyn RowBlocks, columns: &Columns) -> (f64, bool) {
     let (by_columns, as_dense) = (columns.work(), dense_work(rows));
     (by_columns.min(as_dense), by_columns < as_dense)
 }
 
-fn dense_work<R: Rows>(rows: &R) -> f64 {
+fn dense_work(rows: &dyn RowBlocks) -> f64 {
     let columns = rows.n_cols() as f64;
     12.0 + 1.2 * columns + 0.021 * columns * columns
 }
 
 /// Whether a system whose rows are added as dense ones costs not much more than the other way.
-fn is_affordable_again<R: Rows>(rows: &R, columns: &Columns) -> bool {
+fn is_affordable_again(rows: &dyn RowBlocks, columns: &Columns) -> bool {
     dense_work(rows) <= 30.0 * columns.work()
 }
 
 /// The rows as they are in `H`: centred, with a last entry of 1 if there is an intercept.
-pub(crate) struct Design<'p, 'a, R, L> {
-    pub(crate) problem: &'p Problem<'a, R, L>,
+pub(crate) struct Design<'p, 'a> {
+    pub(crate) problem: &'p Problem<'a>,
     /// The mean row; empty without an intercept.
     pub(crate) mu: Vec<f64>,
     pub(crate) columns: &'p Columns,
 }
 
-impl<R: Rows, L: Loss> Design<'_, '_, R, L> {
+impl Design<'_, '_> {
     /// What to add to `x.v` for the product of the centred row with `v`.
     pub(crate) fn shift(&self, v: &[f64]) -> f64 {
         let (coef, rest) = v.split_at(self.problem.rows().n_cols());
@@ -205,16 +205,27 @@ impl<R: Rows, L: Loss> Design<'_, '_, R, L> {
     ) -> Result<Vec<f64>, Error> {
         let rows = self.problem.rows();
         let (coef, shift) = (&v[..rows.n_cols()], self.shift(v));
-        let share = |i: usize| match weights[i] {
-            r if r > 0.0 => r * (rows.dot(i, coef) + shift),
-            _ => 0.0,
+        let fill = |from: usize, shares: &mut [f64]| {
+            let weights = &weights[from..from + shares.len()];
+            if weights.iter().all(|&r| r > 0.0) {
+                rows.products(from, coef, shares);
+            } else {
+                for (i, (share, &r)) in (from..).zip(shares.iter_mut().zip(weights)) {
+                    if r > 0.0 {
+                        rows.products(i, coef, std::slice::from_mut(share));
+                    }
+                }
+            }
+            for (share, &r) in shares.iter_mut().zip(weights) {
+                *share = if r > 0.0 { r * (*share + shift) } else { 0.0 };
+            }
         };
-        if !R::IS_SPARSE && self.problem.sums_by_blocks() {
+        if !rows.is_sparse() && self.problem.sums_by_blocks() {
             // In one pass, for which the rows come from memory once. (Compressed ones gain nothing from that.)
-            return self.sum(share, watch);
+            return self.sum_blocks(&fill, watch);
         }
         memory::resize(room, rows.n_rows(), 0.0);
-        watch.change(room, self.problem.block_size(), |i, _| share(i))?;
+        watch.fill(room, self.problem.block_size(), fill)?;
         self.sum(|i| room[i], watch)
     }
 
@@ -224,8 +235,22 @@ impl<R: Rows, L: Loss> Design<'_, '_, R, L> {
         share: impl Fn(usize) -> f64 + Sync,
         watch: &mut Watch<'_>,
     ) -> Result<Vec<f64>, Error> {
-        let mut sum = memory::zeros(self.problem.rows().n_cols());
-        let total = self.problem.add_rows(share, &mut sum, watch)?;
+        let fill = |from: usize, shares: &mut [f64]| {
+            for (i, of_row) in (from..).zip(shares) {
+                *of_row = share(i);
+            }
+        };
+        self.sum_blocks(&fill, watch)
+    }
+
+    /// [`Self::sum`] for shares that `fill(from, shares)` computes for the rows from `from` on.
+    fn sum_blocks(
+        &self,
+        fill: &(dyn Fn(usize, &mut [f64]) + Sync),
+        watch: &mut Watch<'_>,
+    ) -> Result<Vec<f64>, Error> {
+        let mut sum = memory::zeros(self.problem.n_cols());
+        let total = self.problem.add_blocks(fill, &mut sum, watch)?;
         if self.problem.fit_intercept() {
             for (sum, m) in sum.iter_mut().zip(&self.mu) {
                 *sum -= total * m;
@@ -250,7 +275,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub(crate) fn new<L: Loss>(loss: &L) -> Self {
+    pub(crate) fn new(loss: &dyn LossBlocks) -> Self {
         Self {
             sample: sample::suits(loss).then(Sample::default),
             ..Self::default()
@@ -265,12 +290,12 @@ impl Memory {
 }
 
 /// `H`, given by the weights `r` of its rows.
-pub(crate) struct Hessian<'h, 'p, 'a, R, L> {
-    pub(crate) design: &'h Design<'p, 'a, R, L>,
+pub(crate) struct Hessian<'h, 'p, 'a> {
+    pub(crate) design: &'h Design<'p, 'a>,
     pub(crate) weights: &'h [f64],
 }
 
-impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
+impl Hessian<'_, '_, '_> {
     /// The solution of `H d = -gradient`, with a residual of about `precision` times the gradient; of
     /// [`sample::PRECISION`] times where samples may do. The `memory` is used again.
     pub(crate) fn direction(
@@ -289,7 +314,8 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             return Ok(coef.chain(rest.iter().map(|g| -g)).into_vec());
         }
         let (rows, columns) = (self.design.problem.rows(), self.design.columns);
-        let cheapest = |may_sample| cheapest::<R, L>(rows, columns, count, may_sample).0;
+        let is_quadratic = self.design.problem.loss().is_quadratic();
+        let cheapest = |may_sample| cheapest((rows, is_quadratic), columns, count, may_sample).0;
         let way = match (cheapest(memory.sample.is_some()), memory.sample.take()) {
             (Way::Sample, Some(mut sample)) => {
                 let found = self.by_sample(gradient, sample::PRECISION, &mut sample, watch)?;
@@ -410,12 +436,13 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         // Of a row without entries.
         let least = of_intercept + means.sum::<f64>();
         let mut importance = memory::zeros(problem.rows().n_rows());
-        watch.change(&mut importance, problem.block_size(), |i, _| {
-            let mut sum = least;
-            problem.rows().visit(i, |j, x| {
-                sum += x * (x - 2.0 * mu.get(j).unwrap_or(&0.0)) / diagonal[j];
-            });
-            sum.max(0.0)
+        let twice: Vec<f64> = mu.iter().map(|m| 2.0 * m).into_vec();
+        let rows = problem.rows();
+        watch.fill(&mut importance, problem.block_size(), |from, importance| {
+            rows.scaled_squares(from, &twice, &diagonal, importance);
+            for sum in importance {
+                *sum = (least + *sum).max(0.0);
+            }
         })?;
         Ok(importance)
     }
@@ -465,7 +492,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
                 let r = self.weights[i];
                 if r > 0.0 {
                     let row = system.next_row();
-                    problem.rows().visit(i, |j, x| row[j] = x);
+                    problem.rows().write(i, row);
                     for (x, m) in row.iter_mut().zip(mu) {
                         *x -= m;
                     }
@@ -485,7 +512,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
     fn centred(&self, i: usize) -> Vec<f64> {
         let Design { problem, mu, .. } = self.design;
         let mut row = memory::zeros(problem.rows().n_cols());
-        problem.rows().visit(i, |j, x| row[j] = x);
+        problem.rows().write(i, &mut row);
         for (x, m) in row.iter_mut().zip(mu) {
             *x -= m;
         }
@@ -493,10 +520,10 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
     }
 
     /// The columns that stand apart in the chosen rows.
-    fn columns_apart(&self, chosen: &[usize], watch: &mut Watch<'_>) -> Result<Vec<usize>, Error> {
+    fn columns_apart(&self, chosen: &[u32], watch: &mut Watch<'_>) -> Result<Vec<usize>, Error> {
         let mut spreads = memory::zeros(self.design.problem.rows().n_cols());
         for &i in chosen {
-            for (spread, x) in spreads.iter_mut().zip(self.centred(i)) {
+            for (spread, x) in spreads.iter_mut().zip(self.centred(i as usize)) {
                 *spread += x * x;
             }
             watch.beat_in_time()?;
@@ -512,8 +539,8 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
     ) -> Result<Vec<f64>, Error> {
         let Design { problem, mu, .. } = self.design;
         let (rows, n_cols) = (problem.rows(), problem.rows().n_cols());
-        let chosen: Vec<usize> = (0..rows.n_rows())
-            .filter(|&i| self.weights[i] > 0.0)
+        let chosen: Vec<u32> = (0..rows.n_rows() as u32)
+            .filter(|&i| self.weights[i as usize] > 0.0)
             .into_vec();
         let apart = self.columns_apart(&chosen, watch)?;
         // The columns of the border: those that stand apart and, if there is an intercept, ones.
@@ -521,21 +548,22 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         let mut border: Vec<Vec<f64>> = (0..apart.len()).map(room).into_vec();
         system.clear(chosen.len());
         for &i in &chosen {
-            let row = self.centred(i);
+            let row = self.centred(i as usize);
             for (column, &j) in border.iter_mut().zip(&apart) {
                 column.push(row[j]);
             }
         }
         system.fill(watch, |k, cells| {
-            let mut row = self.centred(chosen[k]);
+            let mut row = self.centred(chosen[k] as usize);
             for &j in &apart {
                 row[j] = 0.0;
             }
             let shift = dot(mu, &row);
-            for (cell, &i) in cells.iter_mut().zip(&chosen) {
-                *cell = (rows.dot(i, &row) - shift) / problem.lambda();
+            rows.products_of(&chosen[..=k], &row, cells);
+            for cell in &mut *cells {
+                *cell = (*cell - shift) / problem.lambda();
             }
-            cells[k] += 1.0 / self.weights[chosen[k]];
+            cells[k] += 1.0 / self.weights[chosen[k] as usize];
         })?;
         system.factor(watch)?;
         let (coef, of_intercept) = gradient.split_at(n_cols);
@@ -544,10 +572,11 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
             together[j] = 0.0;
         }
         let shift = dot(mu, &together);
-        let mut t: Vec<f64> = chosen
-            .iter()
-            .map(|&i| (shift - rows.dot(i, &together)) / problem.lambda())
-            .into_vec();
+        let mut t = memory::zeros(chosen.len());
+        rows.products_of(&chosen, &together, &mut t);
+        for t in &mut t {
+            *t = (shift - *t) / problem.lambda();
+        }
         system.solve(&mut t);
         border.extend(
             of_intercept
@@ -587,9 +616,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         }
         let mut direction = coef.duplicate();
         let total: f64 = t.iter().sum();
-        for (&i, &t) in chosen.iter().zip(&t) {
-            rows.axpy(i, t, &mut direction);
-        }
+        rows.add_of(&chosen, &t, &mut direction);
         for (d, m) in direction.iter_mut().zip(mu) {
             *d -= total * m;
         }
@@ -612,7 +639,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         let diagonal = self.diagonal(watch)?;
         let precondition =
             |v: &[f64]| -> Vec<f64> { v.iter().zip(&diagonal).map(|(v, d)| v / d).into_vec() };
-        let most = if L::IS_QUADRATIC {
+        let most = if self.design.problem.loss().is_quadratic() {
             MAX_STEPS_QUADRATIC
         } else {
             MAX_STEPS
@@ -644,7 +671,7 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         // In the measure of the gap, `|r|^2`, only where the direction leads to the solution: before, what
         // counts is how far the objective falls.
         let measure = |residual: &[f64], size: f64| {
-            if L::IS_QUADRATIC {
+            if self.design.problem.loss().is_quadratic() {
                 dot(residual, residual)
             } else {
                 size
@@ -691,18 +718,10 @@ impl<R: Rows, L: Loss> Hessian<'_, '_, '_, R, L> {
         let (mut squares, mut sums, mut total) =
             (memory::zeros(n_cols), memory::zeros(mu.len()), 0.0);
         for block in problem.blocks() {
-            for i in block {
-                let r = self.weights[i];
-                if r > 0.0 {
-                    problem.rows().visit(i, |j, x| {
-                        squares[j] += r * x * x;
-                        if let Some(sum) = sums.get_mut(j) {
-                            *sum += r * x;
-                        }
-                    });
-                    total += r;
-                }
-            }
+            let weights = &self.weights[block.clone()];
+            let rows = problem.rows();
+            rows.add_squares(block.start, weights, &mut squares, &mut sums);
+            total += weights.iter().filter(|&&r| r > 0.0).sum::<f64>();
             watch.beat()?;
         }
         for ((square, sum), m) in squares.iter_mut().zip(&sums).zip(mu) {
@@ -726,9 +745,11 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loss::Loss;
     use crate::loss::{Hinge, Huber, Log, Squared};
     use crate::problem::Regularisation;
     use crate::rows::Dense;
+    use crate::rows::Rows;
     use crate::rows::tests::CsrArrays;
     use crate::run::Unwatched;
     use ndarray::ArrayView2;
@@ -888,7 +909,7 @@ mod tests {
     /// What conjugate gradients may leave.
     const TINY: f64 = 1e-14;
 
-    impl<R: Rows, L: Loss> Solve for Hessian<'_, '_, '_, R, L> {
+    impl Solve for Hessian<'_, '_, '_> {
         fn solve(&self, way: Option<Way>, gradient: &[f64], watch: &mut Watch<'_>) -> Vector {
             let mut memory = Memory::default();
             let direction = match way {
@@ -1407,7 +1428,7 @@ mod tests {
             // H d = -gradient for the exact one, which lowers gradient.d + d.H d / 2 most.
             let mut h_d: Vector = d.iter().map(|d| problem.lambda() * d).collect();
             for (i, r) in weights.iter().enumerate() {
-                rows.axpy(i, r * rows.dot(i, &d), &mut h_d);
+                Rows::axpy(&rows, i, r * rows.dot(i, &d), &mut h_d);
             }
             let lowered = dot(&gradient, &d) + 0.5 * dot(&d, &h_d);
             assert!(lowered < 0.95 * 0.5 * dot(&gradient, &exact), "{lowered}");
@@ -1464,7 +1485,7 @@ mod tests {
             stored: 1 << 44,
         };
         let columns = super::columns(&shape);
-        let (way, work) = cheapest::<_, Log>(&shape, &columns, shape.rows, true);
+        let (way, work) = cheapest((&shape, false), &columns, shape.rows, true);
         assert_ne!(way, Way::Rows);
         assert!(work.is_finite() && work > 1e12);
         let wide = Shape {
@@ -1472,7 +1493,7 @@ mod tests {
             columns: 1 << 40,
             stored: 1 << 36,
         };
-        let (way, work) = cheapest::<_, Log>(&wide, &Columns::default(), wide.rows, true);
+        let (way, work) = cheapest((&wide, false), &Columns::default(), wide.rows, true);
         assert_eq!(way, Way::ConjugateGradients);
         assert!(work.is_finite() && work > 1e12);
         // Rows per block, without overflow on the way.
@@ -1489,7 +1510,7 @@ mod tests {
                 columns,
                 stored: rows * per_row,
             };
-            let (way, work) = cheapest::<_, Log>(&shape, &super::columns(&shape), count, true);
+            let (way, work) = cheapest((&shape, false), &super::columns(&shape), count, true);
             assert!(work.is_finite() && work >= 0.0);
             way
         };
@@ -1508,7 +1529,7 @@ mod tests {
             stored: 70_000 * 2000,
         };
         let columns = super::columns(&large);
-        let without = cheapest::<_, Log>(&large, &columns, large.rows, false).0;
+        let without = cheapest((&large, false), &columns, large.rows, false).0;
         assert_eq!(without, Way::Columns);
         // Few rows are solved for by rows.
         assert_eq!(way(60_000, 2000, 2000, 100), Way::Rows);

@@ -1,10 +1,10 @@
-//! The algorithms. Each is generic over rows and loss, takes the same arguments, and returns a
+//! The algorithms. Each takes the same arguments and returns a
 //! [`Fit`] whose certificate is recomputed from scratch.
 
 mod asdca;
 mod at_once;
 mod batch;
-mod columns;
+pub(crate) mod columns;
 mod course;
 mod dual_gradient;
 mod finish;
@@ -13,16 +13,16 @@ mod hessian;
 mod momentum;
 mod newton;
 mod outer;
-mod output;
-mod passes;
+pub(crate) mod output;
+pub(crate) mod passes;
 mod pegasos;
 mod rate;
 mod sample;
-mod sdca;
+pub(crate) mod sdca;
 mod spectrum;
 mod subgradient;
 mod system;
-mod together;
+pub(crate) mod together;
 
 pub use asdca::Asdca;
 pub use dual_gradient::DualGradient;
@@ -36,10 +36,8 @@ pub use together::{GROUP, Head};
 use std::ops::Range;
 
 use crate::error::Error;
-use crate::loss::Loss;
 use crate::memory::IntoVec as _;
 use crate::problem::Problem;
-use crate::rows::Rows;
 use crate::run::{Budget, Fit, Monitor};
 
 /// Where an earlier run ended, for a run that goes on from there. Rows, and classes, must be the
@@ -72,8 +70,8 @@ const LARGEST: f64 = 1e150;
 
 impl Start<'_> {
     /// The dual values, brought into the domain of the problem.
-    fn dual_for<R: Rows, L: Loss>(&self, problem: &Problem<'_, R, L>) -> Result<Vec<f64>, Error> {
-        check_length("dual start", self.dual, problem.rows().n_rows())?;
+    fn dual_for(&self, problem: &Problem<'_>) -> Result<Vec<f64>, Error> {
+        check_length("dual start", self.dual, problem.n_rows())?;
         let finite = self.dual.iter().enumerate().map(|(i, &a)| {
             if a.abs() < LARGEST && problem.weight(i) > 0.0 {
                 a
@@ -85,8 +83,8 @@ impl Start<'_> {
     }
 
     /// The coefficients.
-    fn coef_for<R: Rows, L: Loss>(&self, problem: &Problem<'_, R, L>) -> Result<&[f64], Error> {
-        check_length("coef start", self.coef, problem.rows().n_cols())?;
+    fn coef_for(&self, problem: &Problem<'_>) -> Result<&[f64], Error> {
+        check_length("coef start", self.coef, problem.n_cols())?;
         Ok(self.coef)
     }
 }
@@ -106,9 +104,9 @@ fn check_length(name: &'static str, found: &[f64], expected: usize) -> Result<()
 /// An algorithm that minimises a [`Problem`].
 pub trait Solver: Sync {
     /// Runs until the budget is used up, from `start` if there is one (else from 0).
-    fn solve<R: Rows, L: Loss>(
+    fn solve(
         &self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         budget: &Budget,
         start: Option<Start<'_>>,
         monitor: &mut dyn Monitor,
@@ -118,9 +116,9 @@ pub trait Solver: Sync {
     /// [`GROUP`] of them, over rows whose classes are numbered; `problem` is that of any of them.
     /// Returns what [`Self::go_on`] takes, for each class, or nothing where that would not be faster
     /// than class by class. It depends neither on the clock nor on the number of threads.
-    fn begin_together<R: Rows, L: Loss>(
+    fn begin_together(
         &self,
-        _problem: &Problem<'_, R, L>,
+        _problem: &Problem<'_>,
         _classes: &[u32],
         _group: Range<u32>,
         _budget: &Budget,
@@ -130,9 +128,9 @@ pub trait Solver: Sync {
     }
 
     /// As [`Self::solve`], after the epochs of [`Self::begin_together`] with the same budget.
-    fn go_on<R: Rows, L: Loss>(
+    fn go_on(
         &self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         budget: &Budget,
         _head: Head,
         monitor: &mut dyn Monitor,

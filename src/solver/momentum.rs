@@ -20,12 +20,13 @@
 //! (Conjugate gradients remember the last step only, too. Their other directions are conjugate by
 //! themselves if the preconditioner is always the same; here it is not, nor are the rows.)
 
+use std::ops::Range;
+
 use crate::error::Error;
 use crate::kernel::{Level, lanes};
-use crate::loss::Loss;
+use crate::loss::blocks::{Labels, LossBlocks};
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::Problem;
-use crate::rows::Rows;
 use crate::run::Watch;
 use crate::solver::frame::{Frame, Sum};
 use crate::solver::sdca::Row;
@@ -147,9 +148,9 @@ impl Momentum {
     }
 
     /// What is due after a pass that has cost so much: perhaps a step, if it may be taken now.
-    pub(crate) fn end_pass<R: Rows, L: Loss>(
+    pub(crate) fn end_pass(
         &mut self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         work: f64,
         may_step: bool,
         mut at: Iterate<'_>,
@@ -157,7 +158,7 @@ impl Momentum {
     ) -> Result<(), Error> {
         self.work += work;
         let columns = COLUMN_WORK * self.model.v.len() as f64;
-        let of_row = ROW_WORK + FOR_EACH_MORE * (L::STEP_WORK - USUAL_STEP);
+        let of_row = ROW_WORK + FOR_EACH_MORE * (problem.loss().step_work() - USUAL_STEP);
         let of_step = columns + of_row * self.base.len() as f64;
         if !may_step || self.work < self.wait * SPACING * of_step {
             return Ok(());
@@ -173,9 +174,9 @@ impl Momentum {
     }
 
     /// Takes the best step along `z` and `p`, unless that leads nowhere.
-    fn try_step<R: Rows, L: Loss>(
+    fn try_step(
         &mut self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         at: &mut Iterate<'_>,
         watch: &mut Watch<'_>,
     ) -> Result<bool, Error> {
@@ -212,26 +213,26 @@ impl Momentum {
     }
 
     /// `D` in the plane of the directions `z` and `p`.
-    fn plane<R: Rows, L: Loss>(&self, problem: &Problem<'_, R, L>, at: &Iterate<'_>) -> Plane {
+    fn plane(&self, problem: &Problem<'_>, at: &Iterate<'_>) -> Plane {
         let loss = problem.loss();
         // By how much the conjugates have changed along z, and the curvatures of their sum.
         let (mut along_z, mut zz, mut zp, mut pp) = (0.0, 0.0, 0.0, 0.0);
-        let before = self.base.iter().zip(&self.step);
-        for (i, (row, (&x, &p))) in at.rows.iter().zip(before).enumerate() {
-            let z = row.a - x;
-            if z == 0.0 && p == 0.0 {
-                continue;
-            }
-            let c = problem.weight(i);
-            along_z += c * (loss.conjugate(row.a, row.y) - loss.conjugate(x, row.y));
-            // None at an end of its range, to which a value mostly goes back, or where two pieces of the
-            // conjugate meet.
-            let of_loss = loss.curvature(row.a, row.y);
-            if of_loss > 0.0 {
-                let curvature = c / of_loss;
-                zz += curvature * z * z;
-                zp += curvature * z * p;
-                pp += curvature * p * p;
+        let (mut moving, mut curvatures) = (Moving::new(), [0.0; CHUNK]);
+        for chunk in chunks(at.rows) {
+            let change = |i: usize, a: f64| (self.base[i], a, self.step[i]);
+            moving.gather(problem, at.rows, chunk, change);
+            along_z += loss.conjugate_changes(moving.from(), moving.to(), moving.labels());
+            loss.curvatures(moving.to(), moving.labels().y, &mut curvatures);
+            for (k, &of_loss) in curvatures[..moving.len].iter().enumerate() {
+                // None at an end of its range, to which a value mostly goes back, or where two pieces of the
+                // conjugate meet.
+                if of_loss > 0.0 {
+                    let (z, p) = (moving.to[k] - moving.from[k], moving.p[k]);
+                    let curvature = moving.c[k] / of_loss;
+                    zz += curvature * z * z;
+                    zp += curvature * z * p;
+                    pp += curvature * p * p;
+                }
             }
         }
         let pull = at.pull();
@@ -261,58 +262,53 @@ impl Momentum {
     }
 
     /// Whether a step moves all rows but a few within their range.
-    fn stays_in_range<R: Rows, L: Loss>(
-        &self,
-        problem: &Problem<'_, R, L>,
-        rows: &[Row],
-        theta: (f64, f64),
-    ) -> bool {
+    fn stays_in_range(&self, problem: &Problem<'_>, rows: &[Row], theta: (f64, f64)) -> bool {
         let (mut moved, mut leave) = (0_usize, 0_usize);
-        for ((row, x), p) in rows.iter().zip(&self.base).zip(&self.step) {
-            let by = theta.0 * (row.a - x) + theta.1 * p;
-            if by != 0.0 {
-                let (low, high) = problem.loss().dual_range(row.y);
-                moved += 1;
-                leave += usize::from(!(low..=high).contains(&(row.a + by)));
-            }
+        let mut moving = Moving::new();
+        for chunk in chunks(rows) {
+            moving.gather(problem, rows, chunk, |i, a| {
+                (a, a + self.by(i, a, theta), 0.0)
+            });
+            let wanted = moving.clamp(problem.loss());
+            let pairs = wanted.iter().zip(moving.to());
+            moved += moving.len;
+            leave += pairs.filter(|(wanted, to)| wanted != to).count();
         }
         moved > 0 && leave as f64 <= MOST_CLIPPED * moved as f64
     }
 
     /// Takes a step. Then `step` holds the dual values before it, and `change` what it has added to the sum. Returns
     /// by how much it changes the sum of the conjugates.
-    fn go<R: Rows, L: Loss>(
-        &mut self,
-        problem: &Problem<'_, R, L>,
-        at: &mut Iterate<'_>,
-        theta: (f64, f64),
-    ) -> f64 {
+    fn go(&mut self, problem: &Problem<'_>, at: &mut Iterate<'_>, theta: (f64, f64)) -> f64 {
         let columns = at.sum.v.iter_mut().zip(&mut self.change.v);
         for ((v, p), x) in columns.zip(&self.model.v) {
             *p = theta.0 * (*v - x) + theta.1 * *p;
             *v += *p;
         }
-        let loss = problem.loss();
         let (mut conjugates, mut pull) = (0.0, 0.0);
-        let before = self.base.iter().zip(&mut self.step);
-        for (i, (row, (x, p))) in at.rows.iter_mut().zip(before).enumerate() {
-            let now = row.a;
-            let by = theta.0 * (now - x) + theta.1 * *p;
-            *p = now;
-            if by == 0.0 {
-                continue;
+        let mut moving = Moving::new();
+        for chunk in chunks(at.rows) {
+            moving.gather(problem, at.rows, chunk.clone(), |i, a| {
+                (a, a + self.by(i, a, theta), 0.0)
+            });
+            let wanted = moving.clamp(problem.loss());
+            let labels = moving.labels();
+            conjugates += problem
+                .loss()
+                .conjugate_changes(moving.from(), moving.to(), labels);
+            for (row, p) in at.rows[chunk.clone()].iter().zip(&mut self.step[chunk]) {
+                *p = row.a;
             }
-            let (low, high) = loss.dual_range(row.y);
-            let to = now + by;
-            row.a = to.max(low).min(high);
-            let change = loss.conjugate(row.a, row.y) - loss.conjugate(now, row.y);
-            conjugates += problem.weight(i) * change;
-            let rate = problem.rate(i);
-            pull += rate * (row.a - now);
-            if row.a != to {
-                let share = rate * (row.a - to);
-                problem.rows().axpy(i, share, &mut self.change.v);
-                problem.rows().axpy(i, share, &mut at.sum.v);
+            for (k, (&to, &wanted)) in moving.to().iter().zip(&wanted).enumerate() {
+                let i = moving.i[k] as usize;
+                let rate = problem.rate(i);
+                pull += rate * (to - moving.from[k]);
+                at.rows[i].a = to;
+                if to != wanted {
+                    let share = rate * (to - wanted);
+                    problem.rows().axpy(i, share, &mut self.change.v);
+                    problem.rows().axpy(i, share, &mut at.sum.v);
+                }
             }
         }
         at.sum.pull += pull;
@@ -320,18 +316,25 @@ impl Momentum {
         conjugates
     }
 
+    /// What a step adds to the dual value `a` of row `i`.
+    #[inline]
+    fn by(&self, i: usize, a: f64, theta: (f64, f64)) -> f64 {
+        theta.0 * (a - self.base[i]) + theta.1 * self.step[i]
+    }
+
     /// Makes the present point `x`, and what has led to it from the last one `p`.
-    fn rebase<R: Rows, L: Loss>(&mut self, problem: &Problem<'_, R, L>, at: &Iterate<'_>) {
-        let loss = problem.loss();
+    fn rebase(&mut self, problem: &Problem<'_>, at: &Iterate<'_>) {
         self.conjugates = 0.0;
-        let before = self.base.iter_mut().zip(&mut self.step);
-        for (i, (row, (x, p))) in at.rows.iter().zip(before).enumerate() {
+        let mut moving = Moving::new();
+        for chunk in chunks(at.rows) {
+            moving.gather(problem, at.rows, chunk, |i, a| (self.base[i], a, 0.0));
+            let labels = moving.labels();
+            let loss = problem.loss();
+            self.conjugates += loss.conjugate_changes(moving.from(), moving.to(), labels);
+        }
+        for (row, (x, p)) in at.rows.iter().zip(self.base.iter_mut().zip(&mut self.step)) {
             *p = row.a - *x;
-            if *p != 0.0 {
-                let change = loss.conjugate(row.a, row.y) - loss.conjugate(*x, row.y);
-                self.conjugates += problem.weight(i) * change;
-                *x = row.a;
-            }
+            *x = row.a;
         }
         let before = self.model.v.iter_mut().zip(&mut self.change.v);
         for (v, (x, p)) in at.sum.v.iter().zip(before) {
@@ -340,6 +343,88 @@ impl Momentum {
         }
         self.change.pull = at.pull() - self.model.pull;
         self.model.pull = at.pull();
+    }
+}
+
+/// Rows that are gathered before their losses are computed.
+const CHUNK: usize = 256;
+
+/// The rows in chunks of that size.
+fn chunks(rows: &[Row]) -> impl Iterator<Item = Range<usize>> + use<> {
+    let n_rows = rows.len();
+    let to = move |from: usize| from..n_rows.min(from + CHUNK);
+    (0..n_rows).step_by(CHUNK).map(to)
+}
+
+/// Rows of which the dual values change, or have changed, gathered: most others are at rest.
+struct Moving {
+    len: usize,
+    i: [u32; CHUNK],
+    from: [f64; CHUNK],
+    to: [f64; CHUNK],
+    /// What has led to `from`.
+    p: [f64; CHUNK],
+    y: [f64; CHUNK],
+    c: [f64; CHUNK],
+}
+
+impl Moving {
+    fn new() -> Self {
+        let numbers = [0.0; CHUNK];
+        Self {
+            len: 0,
+            i: [0; CHUNK],
+            from: numbers,
+            to: numbers,
+            p: numbers,
+            y: numbers,
+            c: numbers,
+        }
+    }
+
+    /// Gathers the rows of a chunk that `change(i, a)`, which is `from`, `to` and `p`, moves.
+    #[inline]
+    fn gather(
+        &mut self,
+        problem: &Problem<'_>,
+        rows: &[Row],
+        chunk: Range<usize>,
+        change: impl Fn(usize, f64) -> (f64, f64, f64),
+    ) {
+        self.len = 0;
+        for i in chunk {
+            let row = &rows[i];
+            let (from, to, p) = change(i, row.a);
+            if from != to || p != 0.0 {
+                let k = self.len;
+                self.i[k] = i as u32;
+                (self.from[k], self.to[k], self.p[k]) = (from, to, p);
+                (self.y[k], self.c[k]) = (row.y, problem.weight(i));
+                self.len += 1;
+            }
+        }
+    }
+
+    fn from(&self) -> &[f64] {
+        &self.from[..self.len]
+    }
+
+    fn to(&self) -> &[f64] {
+        &self.to[..self.len]
+    }
+
+    fn labels(&self) -> Labels<'_> {
+        Labels {
+            y: &self.y[..self.len],
+            c: Some(&self.c[..self.len]),
+        }
+    }
+
+    /// Brings `to` into the range of the loss; returns what it was.
+    fn clamp(&mut self, loss: &dyn LossBlocks) -> [f64; CHUNK] {
+        let wanted = self.to;
+        loss.clamp(&mut self.to[..self.len], &self.y[..self.len]);
+        wanted
     }
 }
 
@@ -380,6 +465,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::loss::Loss;
     use crate::loss::{Absolute, EpsilonInsensitive, Hinge, Log, Squared, SquaredHinge};
     use crate::order::Generator;
     use crate::problem::Regularisation;
@@ -432,19 +518,17 @@ mod tests {
         })
     }
 
-    type OfDense<'a, L> = Problem<'a, Dense<'a, f64>, L>;
-
     /// The state of a run, as far as momentum has to do with it.
-    struct Run<'p, 'a, L> {
-        problem: &'p OfDense<'a, L>,
+    struct Run<'p, 'a> {
+        problem: &'p Problem<'a>,
         rows: Vec<Row>,
         sum: Sum,
         frame: Frame,
         centre: f64,
     }
 
-    impl<'p, 'a, L: Loss> Run<'p, 'a, L> {
-        fn new(problem: &'p OfDense<'a, L>, centre: f64) -> Self {
+    impl<'p, 'a> Run<'p, 'a> {
+        fn new(problem: &'p Problem<'a>, centre: f64) -> Self {
             let mut unwatched = Unwatched;
             let mut rows = Vec::new();
             let mut visit = |i: usize, m: f64, spread: f64| {
@@ -479,13 +563,21 @@ mod tests {
             for i in visits {
                 let Row { a, q, y, m } = self.rows[i];
                 if q > 0.0 {
-                    let z = self.centre + self.sum.dot(self.problem.rows(), i, m) - q * a;
+                    let z = self.centre + self.dot(&self.sum, i) - q * a;
                     let next = self.problem.loss().step(z, q, a, y);
                     let share = self.problem.rate(i) * (next - a);
                     self.rows[i].a = next;
-                    self.sum.axpy(&self.frame, self.problem.rows(), i, m, share);
+                    self.problem.rows().axpy(i, share, &mut self.sum.v);
+                    self.sum.tilt(&self.frame, m, share);
                 }
             }
+        }
+
+        /// The product of the sum with row `i`.
+        fn dot(&self, sum: &Sum, i: usize) -> f64 {
+            let mut product = [0.0];
+            self.problem.rows().products(i, &sum.v, &mut product);
+            sum.centred(product[0], self.rows[i].m)
         }
 
         fn dual(&self) -> Vec<f64> {
@@ -527,13 +619,13 @@ mod tests {
             // What the sum keeps beside it: `dot` needs all of it.
             let mut again = self.sum.clone();
             again.settle(&self.frame);
-            let dot = |sum: &Sum| sum.dot(self.problem.rows(), 0, self.rows[0].m);
+            let dot = |sum: &Sum| self.dot(sum, 0);
             assert!(close(dot(&self.sum), dot(&again)));
         }
     }
 
     /// What is due after a pass.
-    fn step<L: Loss>(momentum: &mut Momentum, run: &mut Run<'_, '_, L>, work: f64, may_step: bool) {
+    fn step(momentum: &mut Momentum, run: &mut Run<'_, '_>, work: f64, may_step: bool) {
         let mut unwatched = Unwatched;
         let mut watch = Watch::new(None, &mut unwatched);
         let done = momentum.end_pass(run.problem, work, may_step, run.iterate(), &mut watch);
@@ -541,7 +633,7 @@ mod tests {
     }
 
     impl Case {
-        fn with<L: Loss>(&self, loss: L, check: impl Fn(Run<'_, '_, L>)) {
+        fn with<L: Loss>(&self, loss: L, check: impl Fn(Run<'_, '_>)) {
             let shape = (self.n, self.x.len() / self.n);
             let view = ArrayView2::from_shape(shape, &self.x).expect("n rows");
             let rows = Dense::new(view).expect("C order");

@@ -30,10 +30,9 @@
 use std::ops::Range;
 
 use crate::error::Error;
-use crate::loss::{Loss, sums};
+use crate::loss::blocks::{self, Along, Proximal, Step};
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::{Point, Problem};
-use crate::rows::Rows;
 use crate::run::Watch;
 use crate::solver::columns::Columns;
 use crate::solver::hessian::{Design, Hessian, Memory, dot};
@@ -69,8 +68,8 @@ const PRECISION: (f64, f64) = (1e-2, 1e-1);
 const LEAST_PRECISION: f64 = 1e-14;
 
 /// Newton's method for one problem, somewhere on its way.
-pub(crate) struct Newton<'p, 'a, R, L> {
-    design: Design<'p, 'a, R, L>,
+pub(crate) struct Newton<'p, 'a> {
+    design: Design<'p, 'a>,
     /// `w` and, if there is an intercept, `b'`; and where it has begun.
     u: Vec<f64>,
     first_u: Vec<f64>,
@@ -111,11 +110,11 @@ pub(crate) struct Newton<'p, 'a, R, L> {
     is_foreseen: bool,
 }
 
-impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
+impl<'p, 'a> Newton<'p, 'a> {
     /// Begins where `point` is. `mu` is the mean row, `mean_q` the mean of `q_i`, and `target` the gap
     /// to be reached.
     pub(crate) fn new(
-        problem: &'p Problem<'a, R, L>,
+        problem: &'p Problem<'a>,
         (mu, columns): (&[f64], &'p Columns),
         mean_q: f64,
         point: &Point,
@@ -152,7 +151,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             },
             g: 0.0,
             first_g: (0.1 * mean_q).clamp(FIRST_WEIGHT.0 * unit, FIRST_WEIGHT.1 * unit),
-            memory: Memory::new(&loss),
+            memory: Memory::new(loss),
             change: memory::zeros(point.dual.len()),
             trial: Vec::new(),
             excess: f64::INFINITY,
@@ -163,7 +162,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             n_short: 0,
             may_soften,
             goal: 0.1 * target,
-            may_foresee: is_smooth && !L::IS_QUADRATIC,
+            may_foresee: is_smooth && !loss.is_quadratic(),
             is_foreseen: false,
             first_u: u.duplicate(),
             u,
@@ -200,7 +199,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
     }
 
     /// The problem.
-    pub(crate) fn problem(&self) -> &'p Problem<'a, R, L> {
+    pub(crate) fn problem(&self) -> &'p Problem<'a> {
         self.design.problem
     }
 
@@ -211,7 +210,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
 
     /// `w`.
     pub(crate) fn coef(&self) -> &[f64] {
-        &self.u[..self.design.problem.rows().n_cols()]
+        &self.u[..self.design.problem.n_cols()]
     }
 
     /// The intercept of the rows as they are, not centred; 0 without one.
@@ -279,16 +278,13 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             return Ok(());
         }
         self.steps += 1;
-        let mut change = std::mem::take(&mut self.change);
-        let block = self.problem().block_size();
-        watch.change(&mut change, block, |i, d| self.curvature(i, d))?;
-        self.change = change;
+        self.find_curvatures(watch)?;
         let hessian = Hessian {
             design: &self.design,
             weights: &self.change,
         };
         // The excess is the square of the gradient, but for a factor.
-        let least = if L::IS_QUADRATIC {
+        let least = if self.problem().loss().is_quadratic() {
             LEAST_PRECISION
         } else {
             PRECISION.0
@@ -340,23 +336,24 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             return Ok(());
         };
         let problem = self.problem();
-        let step = |block: Range<usize>| sums::Step {
+        let step = |block: Range<usize>| Step {
             p: &self.p[block.clone()],
             d: &self.change[block.clone()],
             curvatures: &curvatures[block],
             total_weight: problem.total_weight(),
         };
         let blocks = problem.by_blocks(watch, |block| {
-            let (y, c) = problem.labels(block.clone());
-            sums::foreseen_gap(problem.loss(), step(block.clone()), &self.a[block], y, c)
+            let labels = problem.labels(block.clone());
+            let loss = problem.loss();
+            loss.foreseen_gap(step(block.clone()), &self.a[block], labels)
         })?;
         let gap = blocks.iter().sum::<f64>() / problem.total_weight();
         if gap <= FORESEEN * self.goal {
             let mut a = std::mem::take(&mut self.a);
             watch.fill(&mut a, problem.block_size(), |from, a| {
                 let block = from..from + a.len();
-                let (y, c) = problem.labels(block.clone());
-                sums::foreseen_values(problem.loss(), step(block), y, c, a);
+                let labels = problem.labels(block.clone());
+                problem.loss().foreseen_values(step(block), labels, a);
             })?;
             self.a = a;
             self.is_foreseen = true;
@@ -364,18 +361,24 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         Ok(())
     }
 
-    /// The dual value of row `i` for the prediction `p`, searched for from `near` on.
-    #[inline]
-    fn value(&self, i: usize, p: f64, near: f64) -> f64 {
-        let problem = self.problem();
-        let (loss, y) = (problem.loss(), problem.target(i));
-        if problem.weight(i) == 0.0 {
-            0.0
-        } else if self.g > 0.0 {
-            let k = self.centre[i];
-            loss.step(p - self.g * k, self.g, near, y)
-        } else {
-            -loss.slope(p, y)
+    /// The proximal step of the rows of a block.
+    fn proximal(&self, block: Range<usize>) -> Proximal<'_> {
+        Proximal {
+            g: self.g,
+            centre: if self.g > 0.0 {
+                &self.centre[block]
+            } else {
+                &[]
+            },
+        }
+    }
+
+    /// The step from the predictions by `t` times the change, of the rows of a block.
+    fn along(&self, t: f64, block: Range<usize>) -> Along<'_> {
+        Along {
+            p: &self.p[block.clone()],
+            t,
+            d: &self.change[block],
         }
     }
 
@@ -385,14 +388,13 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         let mut trial = std::mem::take(self.tried_mut());
         watch.fill(&mut trial, problem.block_size(), |from, trial| {
             let block = from..from + trial.len();
-            let (p, d) = (&self.p[block.clone()], &self.change[block.clone()]);
-            let (y, c) = problem.labels(block.clone());
+            let (along, labels) = (self.along(t, block.clone()), problem.labels(block.clone()));
             if self.g > 0.0 {
-                for (i, (trial, (p, d))) in block.zip(trial.iter_mut().zip(p.iter().zip(d))) {
-                    *trial = self.value(i, p + t * d, self.a[i]);
-                }
+                let (proximal, near) = (self.proximal(block.clone()), &self.a[block]);
+                let loss = problem.loss();
+                loss.proximal_values(proximal, along, near, labels, trial);
             } else {
-                sums::dual_values(problem.loss(), (p, t, d), y, c, trial);
+                problem.loss().dual_values(along, labels, trial);
             }
         })?;
         *self.tried_mut() = trial;
@@ -448,26 +450,23 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
         Ok(gradient)
     }
 
-    /// `c_i h_i / W`; `change` is what the last direction would have added to `p_i`.
-    #[inline]
-    fn curvature(&self, i: usize, change: f64) -> f64 {
+    /// Makes `change`, which holds what the last direction would have added to `p_i`, the weights `c_i h_i / W`.
+    fn find_curvatures(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+        let mut change = std::mem::take(&mut self.change);
         let problem = self.problem();
-        let c = problem.weight(i) / problem.total_weight();
-        if c == 0.0 {
-            return 0.0;
-        }
-        let kappa = problem.loss().curvature(self.a[i], problem.target(i));
-        let d = self.look_ahead * change;
-        if kappa.is_infinite() {
-            c / self.g
-        } else if kappa > 0.0 {
-            c * kappa / (1.0 + self.g * kappa)
-        } else if d != 0.0 {
-            // Flat here, but perhaps not a bit further on: the mean over the stretch ahead.
-            c * (self.a[i] - self.value(i, self.p[i] + d, self.a[i])) / d
-        } else {
-            0.0
-        }
+        watch.fill(&mut change, problem.block_size(), |from, change| {
+            let block = from..from + change.len();
+            problem.loss().proximal_curvatures(
+                self.proximal(block.clone()),
+                (&self.p[block.clone()], &self.a[block.clone()]),
+                self.look_ahead,
+                problem.total_weight(),
+                problem.labels(block),
+                change,
+            );
+        })?;
+        self.change = change;
+        Ok(())
     }
 
     /// How far to go along `(coef, ..)`: about where the derivative of `F` changes its sign. Leaves the
@@ -485,7 +484,7 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
             // has fallen, it is computed: on a long gentle rise behind a steep fall it may not have. (A parabola
             // has changed by `t (F'(0) + F'(t)) / 2 < 0`.)
             let rise = low * slope_at_low + (t - low) * slope;
-            let is_lower = || L::IS_QUADRATIC || slope <= 0.0 || rise <= 0.0;
+            let is_lower = || self.problem().loss().is_quadratic() || slope <= 0.0 || rise <= 0.0;
             if slope.abs() <= room && (is_lower() || self.change_of(coef, t, watch)? <= 0.0) {
                 return Ok(t);
             }
@@ -514,8 +513,8 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
     ) -> Result<f64, Error> {
         let problem = self.problem();
         let blocks = problem.by_blocks(watch, |block| {
-            let (_, c) = problem.labels(block.clone());
-            sums::products(&a[block.clone()], &self.change[block], c)
+            let c = problem.labels(block.clone()).c;
+            blocks::products(&a[block.clone()], &self.change[block], c)
         })?;
         let sum: f64 = blocks.iter().sum();
         let penalty = dot(self.coef(), coef) + t * dot(coef, coef);
@@ -526,40 +525,25 @@ impl<'p, 'a, R: Rows, L: Loss> Newton<'p, 'a, R, L> {
     fn change_of(&self, coef: &[f64], t: f64, watch: &mut Watch<'_>) -> Result<f64, Error> {
         let problem = self.problem();
         let sums = problem.by_blocks(watch, |block| {
-            if self.g == 0.0 {
-                let (p, d) = (&self.p[block.clone()], &self.change[block.clone()]);
-                let (y, c) = problem.labels(block);
-                return sums::changes(problem.loss(), (p, t, d), y, c);
+            let (along, labels) = (self.along(t, block.clone()), problem.labels(block.clone()));
+            if self.g > 0.0 {
+                let (proximal, near) = (self.proximal(block.clone()), &self.a[block]);
+                let loss = problem.loss();
+                loss.proximal_changes(proximal, along, near, labels)
+            } else {
+                problem.loss().changes(along, labels)
             }
-            block
-                .map(|i| {
-                    let (p, near) = (self.p[i], self.a[i]);
-                    let after = self.psi(i, p + t * self.change[i], near);
-                    problem.weight(i) * (after - self.psi(i, p, near))
-                })
-                .sum::<f64>()
         })?;
         let sum: f64 = sums.iter().sum();
         let penalty = t * (dot(self.coef(), coef) + 0.5 * t * dot(coef, coef));
         Ok(problem.lambda() * penalty + sum / problem.total_weight())
-    }
-
-    /// `psi_i(p)` for `g > 0`, of whose dual value the search begins at `near`.
-    fn psi(&self, i: usize, p: f64, near: f64) -> f64 {
-        let problem = self.problem();
-        if problem.weight(i) == 0.0 {
-            return 0.0;
-        }
-        let a = self.value(i, p, near);
-        let away = a - self.centre[i];
-        let conjugate = problem.loss().conjugate(a, problem.target(i));
-        -a * p - conjugate - 0.5 * self.g * away * away
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::loss::Loss;
     use crate::loss::{Hinge, Log};
     use crate::problem::Regularisation;
     use crate::rows::Dense;
@@ -572,10 +556,7 @@ mod tests {
     const TOL: f64 = 1e-4;
 
     /// `f` for Newton's method from 0 on, on rows whose labels a noisy plane has given.
-    fn with_newton<L: Loss>(
-        fit_intercept: bool,
-        f: impl Fn(Newton<'_, '_, Dense<'_, f64>, L>, &mut Watch<'_>),
-    ) {
+    fn with_newton<L: Loss>(fit_intercept: bool, f: impl Fn(Newton<'_, '_>, &mut Watch<'_>)) {
         let wave = |k: usize| (k as f64 * 1.7).sin() + (k as f64 * 0.31).cos();
         let x = Array2::from_shape_fn((N, D), |(i, j)| wave(7 * i + 3 * j) + 0.5 * j as f64);
         let label = |i: usize| (x[[i, 0]] - 0.7 * x[[i, 1]] + 0.9 * wave(11 * i) - 0.3).signum();

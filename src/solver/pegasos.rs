@@ -32,11 +32,11 @@
 
 use crate::error::{self, Error};
 use crate::intercept;
-use crate::loss::{Loss, Target, sums};
+use crate::loss::Target;
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem, rows_per_block};
-use crate::rows::Rows;
+use crate::rows::blocks::RowBlocks;
 use crate::run::{Budget, Fit, Monitor, Watch, parameter};
 use crate::solver::batch::Team;
 use crate::solver::course::{self, Pace, Process};
@@ -100,9 +100,9 @@ impl Pegasos {
     ///
     /// Unless a size is given, batches have one row. `lambda` and the settings must be the same for
     /// all parts of a stream.
-    pub fn partial_solve<R: Rows, L: Loss>(
+    pub fn partial_solve(
         &self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         stream: Option<Stream>,
         monitor: &mut dyn Monitor,
     ) -> Result<Stream, Error> {
@@ -259,11 +259,9 @@ pub struct Scales {
 }
 
 impl Solver for Pegasos {
-    // Once for all that call it: it is long, and compiled for each loss and storage.
-    #[inline(never)]
-    fn solve<R: Rows, L: Loss>(
+    fn solve(
         &self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         budget: &Budget,
         start: Option<Start<'_>>,
         monitor: &mut dyn Monitor,
@@ -322,8 +320,8 @@ impl Solver for Pegasos {
 }
 
 /// A run: the state, the order of its steps, and what its output needs.
-struct Run<'p, 'a, R, L> {
-    problem: &'p Problem<'a, R, L>,
+struct Run<'p, 'a> {
+    problem: &'p Problem<'a>,
     state: State,
     team: Team,
     order: Order,
@@ -336,7 +334,7 @@ struct Run<'p, 'a, R, L> {
     block: u64,
 }
 
-impl<R, L> Run<'_, '_, R, L> {
+impl Run<'_, '_> {
     /// The steps of this run and of those before after so many batches, of which short ones count in part.
     fn steps_after(&self, batches: u64) -> f64 {
         let per_epoch = self.order.len().div_ceil(self.batch) as u64;
@@ -350,7 +348,7 @@ impl<R, L> Run<'_, '_, R, L> {
     }
 }
 
-impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
+impl Process for Run<'_, '_> {
     fn epoch(&self) -> u64 {
         self.order.len().div_ceil(self.batch) as u64
     }
@@ -406,7 +404,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             Some(values) => values,
             None => state.values().into_vec(),
         };
-        let (v, rest) = values.split_at(problem.rows().n_cols());
+        let (v, rest) = values.split_at(problem.n_cols());
         let coef = v
             .iter()
             .zip(&state.frame.mu)
@@ -472,19 +470,21 @@ struct State {
     full_step: f64,
     /// `n / W`, by which the weights of rows have mean 1. In a stream, whose `W` is not known, 1.
     per_weight: f64,
+    /// Room for numbers of the rows of a batch.
     shares: Vec<f64>,
+    targets: Vec<f64>,
 }
 
 impl State {
     /// The state at the start, of a run or of a part of a stream, of which earlier parts may be known.
-    fn new<R: Rows, L: Loss>(
+    fn new(
         settings: &Pegasos,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         stream: bool,
         scales: Option<&Scales>,
         watch: &mut Watch<'_>,
     ) -> Result<Self, Error> {
-        let n_rows = problem.rows().n_rows();
+        let n_rows = problem.n_rows();
         let with_marks = problem.fit_intercept();
         let loss = problem.loss();
         let unbounded = loss.smoothness() == 0.0 && loss.lipschitz().is_infinite();
@@ -550,6 +550,7 @@ impl State {
                 n_moving / problem.total_weight()
             },
             shares: Vec::new(),
+            targets: Vec::new(),
         };
         state.find_scales(problem, largest);
         if scales.is_none() {
@@ -558,8 +559,8 @@ impl State {
         if stream {
             let zeros = memory::zeros(n_rows);
             let losses = problem.by_blocks(watch, |block| {
-                let (y, c) = problem.labels(block.clone());
-                sums::values(loss, &zeros[block], 0.0, y, c)
+                let labels = problem.labels(block.clone());
+                loss.values(&zeros[block], 0.0, labels)
             })?;
             let (mut sum, mut weight) = (losses.iter().sum::<f64>(), problem.total_weight());
             if let Some(scales) = scales {
@@ -581,7 +582,7 @@ impl State {
     }
 
     /// What the rows say about lengths; `largest` is the largest of `c_i |x_i - mu|^2`.
-    fn find_scales<R: Rows, L: Loss>(&mut self, problem: &Problem<'_, R, L>, largest: f64) {
+    fn find_scales(&mut self, problem: &Problem<'_>, largest: f64) {
         let (n, k) = (self.moving.len() as f64, self.batch as f64);
         // 1 but in a stream.
         let mean_weight = self.per_weight * problem.total_weight() / n;
@@ -600,24 +601,20 @@ impl State {
     }
 
     /// The model without coefficients: `P(0)`, and its intercept to begin at.
-    fn find_constant<R: Rows, L: Loss>(
-        &mut self,
-        problem: &Problem<'_, R, L>,
-        watch: &mut Watch<'_>,
-    ) -> Result<(), Error> {
+    fn find_constant(&mut self, problem: &Problem<'_>, watch: &mut Watch<'_>) -> Result<(), Error> {
         let mut zero = Point::default();
-        let nothing = std::iter::repeat_n(0.0, problem.rows().n_rows());
+        let nothing = std::iter::repeat_n(0.0, problem.n_rows());
         problem.evaluate(nothing, 1e-6, &mut zero, watch)?;
         self.primal_at_zero = zero.certificate.primal;
         // The best constant often puts a whole class on the kink of the hinge, where rounding would
         // decide about the first step. And the first part of a stream may be of one class, for which
         // there is none.
         let labels = problem.counting().map(|i| problem.target(i));
-        let is_safe = L::TARGET != Target::Label
+        let is_safe = problem.loss().target() != Target::Label
             || (problem.loss().smoothness() > 0.0 && has_several(labels));
         if problem.fit_intercept() && is_safe {
             self.intercept = zero.intercept
-                + intercept::apart(&problem.loss(), zero.intercept, self.primal_at_zero);
+                + intercept::apart(problem.loss(), zero.intercept, self.primal_at_zero);
         }
         Ok(())
     }
@@ -653,9 +650,9 @@ impl State {
 
     /// A step on a batch of rows, with which there are `t` steps.
     #[inline]
-    fn step<R: Rows, L: Loss>(
+    fn step(
         &mut self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         team: &mut Team,
         batch: &[u32],
         t: f64,
@@ -668,10 +665,18 @@ impl State {
         let rate = eta * self.per_weight / batch.len() as f64;
         let mut shares = std::mem::take(&mut self.shares);
         memory::resize(&mut shares, batch.len(), 0.0);
-        team.map(batch, &mut shares, watch, |_, i| {
-            let p = self.scale * self.sum.dot(rows, i, self.mark(i)) + self.intercept;
-            -rate * problem.weight(i) * loss.slope(p, problem.target(i))
-        })?;
+        team.products(rows, batch, &self.sum.v, &mut shares, watch)?;
+        self.targets.clear();
+        let targets = batch.iter().map(|&i| problem.target(i as usize));
+        memory::extend(&mut self.targets, targets);
+        for (share, &i) in shares.iter_mut().zip(batch) {
+            let product = self.sum.centred(*share, self.mark(i as usize));
+            *share = self.scale * product + self.intercept;
+        }
+        loss.slopes(&mut shares, &self.targets);
+        for (share, &i) in shares.iter_mut().zip(batch) {
+            *share *= -rate * problem.weight(i as usize);
+        }
         if let Some(tally) = &mut tally {
             tally.count(self.scale);
             self.intercept_sum += self.intercept;
@@ -691,9 +696,12 @@ impl State {
             for (&i, &share) in batch.iter().zip(&shares) {
                 let i = i as usize;
                 let m = self.mark(i);
-                let dot = self.sum.dot(rows, i, m);
+                let mut product = [0.0];
+                rows.products(i, &self.sum.v, &mut product);
+                let dot = self.sum.centred(product[0], m);
                 self.sq_norm += share * (2.0 * dot + share * self.spreads[i]);
-                self.sum.axpy(&self.frame, rows, i, m, share);
+                rows.axpy(i, share, &mut self.sum.v);
+                self.sum.tilt(&self.frame, m, share);
             }
         } else {
             team.add(rows, batch, &shares, &mut self.sum.v, watch)?;
@@ -762,8 +770,8 @@ fn has_several(mut labels: impl Iterator<Item = f64>) -> bool {
     labels.any(|y| Some(y) != first)
 }
 
-fn max_weight<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f64 {
-    let weights = (0..problem.rows().n_rows()).map(|i| problem.weight(i));
+fn max_weight(problem: &Problem<'_>) -> f64 {
+    let weights = (0..problem.n_rows()).map(|i| problem.weight(i));
     weights.fold(0.0, f64::max)
 }
 
@@ -800,8 +808,7 @@ impl Scaled {
     }
 
     /// `u` has become larger by `shares` of the rows of a batch.
-    #[inline]
-    fn add<R: Rows>(&mut self, rows: &R, batch: &[u32], shares: &[f64]) {
+    fn add(&mut self, rows: &dyn RowBlocks, batch: &[u32], shares: &[f64]) {
         let (columns, rest) = self.late.split_at_mut(self.n_cols);
         for (&i, &share) in batch.iter().zip(shares) {
             let late = self.total * share;

@@ -1,9 +1,9 @@
 //! Step lengths of the methods that go down subgradients of `P`.
 
 use crate::error::Error;
-use crate::loss::{Link, Loss};
+use crate::loss::Link;
+use crate::loss::blocks::LossBlocks;
 use crate::problem::Problem;
-use crate::rows::Rows;
 use crate::run::parameter;
 
 /// The length of step `t`, counted from 1.
@@ -69,9 +69,9 @@ impl LearningRate {
 
     /// The step lengths on a problem with `lambda`, if `curvature` bounds the curvature of the mean
     /// loss as a function of `w`.
-    pub(crate) fn steps<L: Loss>(
+    pub(crate) fn steps(
         self,
-        loss: L,
+        loss: &dyn LossBlocks,
         lambda: f64,
         curvature: f64,
     ) -> Result<Steps, Error> {
@@ -132,7 +132,7 @@ impl Steps {
 /// Bounds the second derivative of the loss: `1 / gamma` of a smooth one, 1 for one with kinks. Of
 /// one whose curvature has no bound (Poisson) it is the mean around the prediction for the largest
 /// target.
-pub(crate) fn loss_curvature<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f64 {
+pub(crate) fn loss_curvature(problem: &Problem<'_>) -> f64 {
     let loss = problem.loss();
     if loss.smoothness() > 0.0 {
         return 1.0 / loss.smoothness();
@@ -142,7 +142,7 @@ pub(crate) fn loss_curvature<R: Rows, L: Loss>(problem: &Problem<'_, R, L>) -> f
     }
     let targets = problem.counting().map(|i| problem.target(i));
     let largest = targets.fold(1.0, f64::max);
-    let p = match L::LINK {
+    let p = match loss.link() {
         Link::Log => largest.ln(),
         Link::Identity | Link::Logit => largest,
     };

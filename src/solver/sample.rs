@@ -10,7 +10,7 @@
 //! No chance is involved: the rows are passed in their order, and one is chosen whenever a portion of the sum
 //! has been passed.
 
-use crate::loss::Loss;
+use crate::loss::blocks::LossBlocks;
 use crate::memory::IntoVec as _;
 use crate::solver::system::System;
 
@@ -38,8 +38,8 @@ pub(crate) const WORTH: f64 = 0.75;
 
 /// Whether samples may do for the loss: not for a quadratic one, whose one direction is to be exact, nor for
 /// kinks, see [`super::newton`].
-pub(crate) fn suits<L: Loss>(loss: &L) -> bool {
-    !L::IS_QUADRATIC && loss.smoothness() > 0.0
+pub(crate) fn suits(loss: &dyn LossBlocks) -> bool {
+    !loss.is_quadratic() && loss.smoothness() > 0.0
 }
 
 /// Rows of a sample, about.

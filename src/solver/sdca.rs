@@ -34,9 +34,11 @@ use std::ops::{ControlFlow, Range};
 
 use crate::error::{self, Error};
 use crate::kernel::prefetch;
+use crate::loss::blocks::LossBlocks;
 use crate::loss::{Loss, Target};
 use crate::memory;
 use crate::order::{Order, Sampling};
+use crate::pair::{Traced, Typed};
 use crate::problem::{Point, Problem, rows_per_block};
 use crate::rows::Rows;
 use crate::run::{Budget, Certificate, Fit, Monitor, Phase, Record, StopReason, Watch, parameter};
@@ -49,7 +51,7 @@ use crate::solver::hessian;
 use crate::solver::momentum::{Iterate, Momentum};
 use crate::solver::newton::Newton;
 use crate::solver::outer::Outer;
-use crate::solver::output::{Keeper, NoTrace, Output, Sums, Trace, check_average_from};
+use crate::solver::output::{Keeper, Output, Sums, Trace, check_average_from};
 use crate::solver::passes::Passes;
 use crate::solver::together::{self, Head};
 use crate::solver::{Solver, Start};
@@ -126,11 +128,9 @@ impl Default for Sdca {
 const SGD_MAX_MEAN_Q: f64 = 0.1;
 
 impl Solver for Sdca {
-    // Once for all that call it: it is long, and compiled for each loss and storage.
-    #[inline(never)]
-    fn solve<R: Rows, L: Loss>(
+    fn solve(
         &self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         budget: &Budget,
         start: Option<Start<'_>>,
         monitor: &mut dyn Monitor,
@@ -138,16 +138,15 @@ impl Solver for Sdca {
         error::catch(|| self.run(problem, budget, start, None, monitor))
     }
 
-    fn begin_together<R: Rows, L: Loss>(
+    fn begin_together(
         &self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         classes: &[u32],
         group: Range<u32>,
         budget: &Budget,
         monitor: &mut dyn Monitor,
     ) -> Result<Vec<Head>, Error> {
-        // Decided when it is compiled: the others need not be.
-        if const { !(R::IS_SPARSE && matches!(L::TARGET, Target::Label)) } {
+        if !problem.rows().is_sparse() || problem.loss().target() != Target::Label {
             return Ok(Vec::new());
         }
         budget.check()?;
@@ -164,15 +163,15 @@ impl Solver for Sdca {
         let mut watch = Watch::new(None, monitor);
         let columns = hessian::columns(problem.rows());
         let pays = |mean_q| {
-            let plain = likely_epochs(&problem.loss(), mean_q) * course::epoch_work(problem);
+            let plain = likely_epochs(problem.loss(), mean_q) * course::epoch_work(problem);
             mean_q > SGD_MAX_MEAN_Q && Finish::work_from_zero(problem, &columns) >= plain
         };
         error::catch(|| together::run(problem, classes, group, pays, order, &mut watch))
     }
 
-    fn go_on<R: Rows, L: Loss>(
+    fn go_on(
         &self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         budget: &Budget,
         head: Head,
         monitor: &mut dyn Monitor,
@@ -187,11 +186,10 @@ impl Sdca {
         self.accelerate && self.output == Output::Last && self.sampling != Sampling::Random
     }
 
-    /// For [`Solver::solve`] and [`Solver::go_on`], compiled once for both.
-    #[inline(never)]
-    fn run<R: Rows, L: Loss>(
+    /// For [`Solver::solve`] and [`Solver::go_on`].
+    fn run(
         &self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         budget: &Budget,
         start: Option<Start<'_>>,
         head: Option<Head>,
@@ -200,11 +198,7 @@ impl Sdca {
         budget.check()?;
         check_average_from(self.average_from)?;
         let mut watch = Watch::new(budget.max_time, monitor);
-        watch.engage(
-            self.n_threads,
-            problem.rows().n_stored(),
-            problem.rows().n_cols(),
-        )?;
+        watch.engage(self.n_threads, problem.rows().n_stored(), problem.n_cols())?;
         let rows = problem.rows();
         let may_finish = self.accelerates() && budget.tol > 0.0;
         let columns = if may_finish {
@@ -262,7 +256,7 @@ impl Sdca {
             likely_epochs: if start.is_some() || head.is_some() {
                 0.0
             } else {
-                likely_epochs(&problem.loss(), mean_q)
+                likely_epochs(problem.loss(), mean_q)
             },
             head,
             given: start.filter(|_| accelerate).map(|start| start.coef),
@@ -300,7 +294,7 @@ pub(crate) const NEAR: usize = 8;
 pub(crate) const FAR: usize = 20;
 
 /// The dual point of a run and what is kept in step with it.
-struct State {
+pub(crate) struct State {
     rows: Vec<Row>,
     frame: Frame,
     /// `sum_i rate_i a_i (x_i - mu)`, or the `u` of the outer loop.
@@ -317,12 +311,12 @@ struct State {
 impl State {
     /// The state at the start, and the rows that steps can move: of positive weight and, without an
     /// intercept, not empty.
-    fn new<R: Rows, L: Loss>(
-        problem: &Problem<'_, R, L>,
+    fn new(
+        problem: &Problem<'_>,
         start: Option<Start<'_>>,
         watch: &mut Watch<'_>,
     ) -> Result<(Self, Vec<u32>), Error> {
-        let n_rows = problem.rows().n_rows();
+        let n_rows = problem.n_rows();
         let start = start.map(|start| start.dual_for(problem)).transpose()?;
         let mut rows = memory::with_capacity(n_rows);
         let frame = Frame::new(problem, watch, &mut |i, m, spread| {
@@ -343,7 +337,7 @@ impl State {
         }
         let mut state = Self {
             rows,
-            sum: Sum::new(problem.rows().n_cols()),
+            sum: Sum::new(problem.n_cols()),
             outer: None,
             scale: 1.0,
             centre: 0.0,
@@ -358,11 +352,7 @@ impl State {
         self.rows.iter().map(|row| row.a)
     }
 
-    fn refresh<R: Rows, L: Loss>(
-        &mut self,
-        problem: &Problem<'_, R, L>,
-        watch: &mut Watch<'_>,
-    ) -> Result<(), Error> {
+    fn refresh(&mut self, problem: &Problem<'_>, watch: &mut Watch<'_>) -> Result<(), Error> {
         let rows = &self.rows;
         let share = |i: usize| problem.rate(i) * rows[i].a;
         self.sum.refresh(&self.frame, problem, share, watch)?;
@@ -373,9 +363,9 @@ impl State {
     }
 
     /// Goes to where common epochs have ended, and returns the steps done there.
-    fn adopt<R: Rows, L: Loss>(
+    fn adopt(
         &mut self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         head: Head,
         watch: &mut Watch<'_>,
     ) -> Result<u64, Error> {
@@ -422,61 +412,63 @@ impl State {
 
     /// Changes the dual value of row `i` to `a`.
     #[inline]
-    fn set<R: Rows, L: Loss>(&mut self, problem: &Problem<'_, R, L>, i: usize, a: f64) {
+    fn set<R: Rows>(&mut self, rows: &R, problem: &Problem<'_>, i: usize, a: f64) {
         let row = &mut self.rows[i];
         let share = self.scale * problem.rate(i) * (a - row.a);
         row.a = a;
-        self.sum.axpy(&self.frame, problem.rows(), i, row.m, share);
+        self.sum.axpy(&self.frame, rows, i, row.m, share);
     }
 
     /// Asks for the memory of the visits to come after `visits[k]`.
     #[inline(always)]
-    fn prefetch<R: Rows, L: Loss>(&self, problem: &Problem<'_, R, L>, visits: &[u32], k: usize) {
+    fn prefetch<R: Rows>(&self, rows: &R, visits: &[u32], k: usize) {
         if let Some(&i) = visits.get(k + FAR) {
             prefetch(&self.rows, i as usize, i as usize + 1);
-            problem.rows().prefetch_place(i as usize);
+            rows.prefetch_place(i as usize);
         }
         if let Some(&i) = visits.get(k + NEAR) {
-            problem.rows().prefetch(i as usize);
+            rows.prefetch(i as usize);
         }
     }
 
     /// SDCA steps for the rows `visits`, the first of them being step `step` of the run.
     #[inline]
-    fn ascend<R: Rows, L: Loss>(
+    pub(crate) fn ascend<R: Rows, L: Loss>(
         &mut self,
-        problem: &Problem<'_, R, L>,
+        Typed { rows, loss }: &Typed<'_, R, L>,
+        problem: &Problem<'_>,
         visits: &[u32],
         step: u64,
         trace: &mut impl Trace,
     ) {
         for (k, &i) in visits.iter().enumerate() {
-            self.prefetch(problem, visits, k);
+            self.prefetch(*rows, visits, k);
             let i = i as usize;
             let row = self.rows[i];
             let q = self.scale * row.q;
-            let z = self.centre + self.sum.dot(problem.rows(), i, row.m) - q * row.a;
-            let a = problem.loss().step(z, q, row.a, row.y);
+            let z = self.centre + self.sum.dot(*rows, i, row.m) - q * row.a;
+            let a = loss.step(z, q, row.a, row.y);
             if a != row.a {
                 let gain = problem.rate(i) * q * (a - row.a) * (a - row.a);
                 trace.changed(step + k as u64, i, row.a, gain);
-                self.set(problem, i, a);
+                self.set(*rows, problem, i, a);
             }
         }
     }
 
     /// Steps of the modified SGD; `seen` is the sum of the rates of the rows before.
     #[inline]
-    fn descend<R: Rows, L: Loss>(
+    pub(crate) fn descend<R: Rows, L: Loss>(
         &mut self,
-        problem: &Problem<'_, R, L>,
+        Typed { rows, loss }: &Typed<'_, R, L>,
+        problem: &Problem<'_>,
         visits: &[u32],
         step: u64,
         seen: &mut f64,
         trace: &mut impl Trace,
     ) {
         for (k, &i) in visits.iter().enumerate() {
-            self.prefetch(problem, visits, k);
+            self.prefetch(*rows, visits, k);
             let i = i as usize;
             let row = self.rows[i];
             // W / W_(t-1), because sum_i rate_i = 1 / lambda; before the first row the sum is empty.
@@ -488,19 +480,19 @@ impl State {
             *seen += problem.rate(i);
             // W / W_t. All dual values are 0 before their step.
             let of_step = 1.0 / (problem.lambda() * *seen);
-            let z = self.centre + of_model * self.sum.dot(problem.rows(), i, row.m);
-            let a = problem.loss().step(z, of_step * row.q, row.a, row.y);
+            let z = self.centre + of_model * self.sum.dot(*rows, i, row.m);
+            let a = loss.step(z, of_step * row.q, row.a, row.y);
             if a != row.a {
                 trace.changed(step + k as u64, i, row.a, 0.0);
-                self.set(problem, i, a);
+                self.set(*rows, problem, i, a);
             }
         }
     }
 }
 
 /// A run: the state, the order of its steps, and what its output needs.
-struct Run<'p, 'a, R, L> {
-    problem: &'p Problem<'a, R, L>,
+struct Run<'p, 'a> {
+    problem: &'p Problem<'a>,
     /// What Newton's method has to know of them.
     columns: &'p Columns,
     state: State,
@@ -532,7 +524,7 @@ struct Run<'p, 'a, R, L> {
     likely_epochs: f64,
     /// The model of the start, if one was given.
     given: Option<&'p [f64]>,
-    finish: Option<Finish<'p, 'a, R, L>>,
+    finish: Option<Finish<'p, 'a>>,
     /// The epoch in which Newton's method was given up.
     gave_up_at: Option<f64>,
     /// See [`Budget`].
@@ -562,7 +554,7 @@ const EPOCHS_PER_Q: f64 = 4.0;
 const LIKELY_EPOCHS: f64 = 10.0;
 
 /// Epochs that a cold start is likely to take at least; 0 if nothing is known.
-fn likely_epochs<L: Loss>(loss: &L, mean_q: f64) -> f64 {
+fn likely_epochs(loss: &dyn LossBlocks, mean_q: f64) -> f64 {
     if loss.smoothness() > 0.0 {
         let of_size = EPOCHS_PER_Q * mean_q / loss.smoothness();
         (course::FIRST_EVALUATION + of_size).min(LIKELY_EPOCHS)
@@ -586,7 +578,7 @@ const STILL: (f64, f64) = (1e-10, 1e-2);
 /// A gap up to this part of `P` may be what rounding leaves.
 const CLOSE: f64 = 1e-6;
 
-impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
+impl Run<'_, '_> {
     /// Whether rounding keeps the run where it is: neither method gets any further.
     fn stands_still(&self, history: &[Record]) -> bool {
         let (Some(since), Some(last)) = (self.gave_up_at, history.last()) else {
@@ -669,7 +661,7 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
     }
 }
 
-impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
+impl Process for Run<'_, '_> {
     fn epoch(&self) -> u64 {
         self.passes.len() as u64
     }
@@ -791,7 +783,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             ..
         } = self;
         let epoch = passes.len() as u64;
-        let visit_work = course::epoch_work(problem) / problem.rows().n_rows() as f64;
+        let visit_work = course::epoch_work(problem) / problem.n_rows() as f64;
         let horizon = until;
         let until = (step + self.block).min(until);
         let (mut step, seen) = (step, &mut self.seen);
@@ -804,12 +796,18 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             let from = step + 1;
             step += visits.len() as u64;
             *visited += visits.len();
-            match (keeper.tally(), moved, sgd) {
-                (Some(sums), _, false) => state.ascend(problem, visits, from, sums),
-                (None, Some(moved), false) => state.ascend(problem, visits, from, moved),
-                (None, None, false) => state.ascend(problem, visits, from, &mut NoTrace),
-                (Some(sums), _, true) => state.descend(problem, visits, from, seen, sums),
-                (None, _, true) => state.descend(problem, visits, from, seen, &mut NoTrace),
+            let trace = match (keeper.tally(), moved) {
+                (Some(sums), _) => Traced::Sums(sums),
+                (None, Some(moved)) => Traced::Moved(moved),
+                (None, None) => Traced::Nobody,
+            };
+            if sgd {
+                let pair = problem.on_rows();
+                pair.descend(state, problem, visits, from, seen, trace);
+            } else {
+                problem
+                    .on_rows()
+                    .ascend(state, problem, visits, from, trace);
             }
             if passes.is_over() {
                 state.end_pass();

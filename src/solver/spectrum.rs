@@ -1,12 +1,9 @@
 //! The largest eigenvalue of the data, which bounds the steps of full-batch methods.
 
 use crate::error::Error;
-use crate::loss::Loss;
 use crate::memory::{self, IntoVec as _};
 use crate::problem::Problem;
-use crate::rows::Rows;
 use crate::run::Watch;
-use crate::solver::batch::Team;
 use crate::solver::frame::Frame;
 
 /// Passes of the power iteration at most. It only has to come close.
@@ -23,19 +20,16 @@ const MARGIN: f64 = 1.05;
 ///
 /// The start depends neither on the order of rows nor on whether they are repeated or weighted. If it
 /// is orthogonal to all rows, the result is the trace, which is an upper bound.
-pub(super) fn largest_eigenvalue<R: Rows, L: Loss>(
-    problem: &Problem<'_, R, L>,
+pub(super) fn largest_eigenvalue(
+    problem: &Problem<'_>,
     frame: &Frame,
-    moving: &[u32],
-    team: &mut Team,
     watch: &mut Watch<'_>,
 ) -> Result<f64, Error> {
-    let rows = problem.rows();
     let trace = frame.mean_sq_norm;
     // No direction that data are likely to be orthogonal to.
-    let start = (0..rows.n_cols()).map(|j| 1.0 + (j % 7) as f64 / 7.0);
+    let start = (0..problem.n_cols()).map(|j| 1.0 + (j % 7) as f64 / 7.0);
     let mut direction: Vec<f64> = start.into_vec();
-    let mut shares = memory::zeros(moving.len());
+    let mut shares = memory::zeros(problem.n_rows());
     let mut estimate = 0.0;
     for _ in 0..PASSES {
         let length = norm(&direction);
@@ -43,12 +37,12 @@ pub(super) fn largest_eigenvalue<R: Rows, L: Loss>(
             *v /= length;
         }
         let offset = frame.mu_dot(&direction);
-        team.map(moving, &mut shares, watch, |_, i| {
-            problem.weight(i) / problem.total_weight() * (rows.dot(i, &direction) - offset)
-        })?;
+        problem.products(&direction, &mut shares, watch)?;
+        let mass = |i: usize| problem.weight(i) / problem.total_weight();
         // To centre one side is enough: the shares add up to 0.
         direction.fill(0.0);
-        team.add(rows, moving, &shares, &mut direction, watch)?;
+        let share = |i: usize| mass(i) * (shares[i] - offset);
+        problem.add_rows(share, &mut direction, watch)?;
         let before = estimate;
         estimate = norm(&direction);
         if estimate - before <= PRECISION * estimate || watch.is_over() {

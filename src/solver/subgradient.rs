@@ -15,12 +15,9 @@
 
 use crate::error::{self, Error};
 use crate::intercept::{self, Minimum};
-use crate::loss::Loss;
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::{Point, Problem};
-use crate::rows::Rows;
 use crate::run::{Budget, Certificate, Fit, Monitor, Watch};
-use crate::solver::batch::Team;
 use crate::solver::course::{self, Pace, Process};
 use crate::solver::frame::Frame;
 use crate::solver::output::{Iterates, Keeper, Output, check_average_from};
@@ -61,11 +58,9 @@ impl Default for Subgradient {
 const EVALUATION_COST: f64 = 2.0;
 
 impl Solver for Subgradient {
-    // Once for all that call it: it is long, and compiled for each loss and storage.
-    #[inline(never)]
-    fn solve<R: Rows, L: Loss>(
+    fn solve(
         &self,
-        problem: &Problem<'_, R, L>,
+        problem: &Problem<'_>,
         budget: &Budget,
         start: Option<Start<'_>>,
         monitor: &mut dyn Monitor,
@@ -74,16 +69,13 @@ impl Solver for Subgradient {
             budget.check()?;
             let output = self.output.unwrap_or_default();
             check_average_from(self.average_from)?;
-            let (rows, loss) = (problem.rows(), problem.loss());
-            let n_rows = rows.n_rows();
+            let (rows, loss, n_rows) = (problem.rows(), problem.loss(), problem.n_rows());
             let mut watch = Watch::new(budget.max_time, monitor);
+            watch.engage(self.n_threads, rows.n_stored(), rows.n_cols())?;
             let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
-            let mut team = Team::new(rows, n_rows, self.n_threads)?;
-            team.announce(&mut watch);
-            let moving: Vec<u32> = problem.counting().map(|i| i as u32).into_vec();
             let mut zero = Point::default();
             problem.evaluate(memory::zeros(n_rows), 1e-6, &mut zero, &mut watch)?;
-            let largest = largest_eigenvalue(problem, &frame, &moving, &mut team, &mut watch)?;
+            let largest = largest_eigenvalue(problem, &frame, &mut watch)?;
             let curvature = loss_curvature(problem) * largest;
             let rate = match self.learning_rate {
                 Some(rate) => rate,
@@ -106,13 +98,10 @@ impl Solver for Subgradient {
                 before: start.map_or(0.0, |start| start.steps),
                 iterate: Iterate { coef, a },
                 intercept: zero.intercept,
-                predictions: memory::zeros(moving.len()),
-                slopes: memory::zeros(moving.len()),
-                shares: memory::zeros(moving.len()),
+                predictions: memory::zeros(n_rows),
+                slopes: memory::zeros(n_rows),
                 best: self.output.is_none().then_some((f64::INFINITY, None)),
                 highest: None,
-                team,
-                moving,
                 keeper: Keeper::new(
                     output,
                     self.average_from,
@@ -155,29 +144,25 @@ impl Iterate {
 }
 
 /// A run: its iterate, and buffers.
-struct Run<'p, 'a, R, L> {
-    problem: &'p Problem<'a, R, L>,
+struct Run<'p, 'a> {
+    problem: &'p Problem<'a>,
     steps: Steps,
     /// Steps of earlier runs.
     before: f64,
     iterate: Iterate,
     /// The best `b`.
     intercept: f64,
-    /// For each row that counts: `x.w`, the negative slope there, and its share of a step.
+    /// For each row: `x.w`, and the negative slope there; 0 for rows of weight 0.
     predictions: Vec<f64>,
     slopes: Vec<f64>,
-    shares: Vec<f64>,
     /// The least `P` of an iterate, and that iterate; `None` if another one is returned.
     best: Option<(f64, Option<Iterate>)>,
     /// The highest `D` that went with it at an evaluation, and the dual point.
     highest: Option<(Certificate, Vec<f64>)>,
-    team: Team,
-    /// The rows that count.
-    moving: Vec<u32>,
     keeper: Keeper<Iterates>,
 }
 
-impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
+impl Run<'_, '_> {
     /// Finds predictions, intercept and slopes of the present iterate. Keeps it if it is the best.
     fn look(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
         let Self {
@@ -185,45 +170,35 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
             iterate: Iterate { coef, .. },
             predictions,
             slopes,
-            moving,
             ..
         } = self;
-        let (rows, loss) = (problem.rows(), problem.loss());
-        self.team
-            .map(moving, predictions, watch, |_, i| rows.dot(i, coef))?;
-        let (predictions, moving) = (&*predictions, &*moving);
-        let term = |k: usize, b: f64| {
-            let i = moving[k] as usize;
-            let (p, c, y) = (predictions[k] + b, problem.weight(i), problem.target(i));
-            (c * loss.value(p, y), c * loss.slope(p, y))
-        };
-        let n = moving.len();
-        let reach = intercept::reach(&loss) / problem.total_weight();
+        problem.products(coef, predictions, watch)?;
+        let (predictions, loss) = (&*predictions, problem.loss());
         let minimum = if problem.fit_intercept() {
-            let found = intercept::minimise_sum(n, self.intercept, reach, 1e-13, watch, term)?;
-            let apart = intercept::apart(&loss, found.b, found.value / problem.total_weight());
+            let found = problem.best_intercept(predictions, self.intercept, 1e-13, watch)?;
+            let apart = intercept::apart(loss, found.b, found.value);
             if apart == 0.0 {
                 found
             } else {
-                intercept::with_close_sides(found, apart, n, watch, term)?
+                intercept::with_close_sides(found, apart, |b| {
+                    problem.mean_loss(predictions, b, watch)
+                })?
             }
         } else {
-            Minimum::at(0.0, intercept::sum(n, watch, |k| term(k, 0.0))?.0)
+            Minimum::at(0.0, problem.mean_loss(predictions, 0.0, watch)?.0)
         };
         self.intercept = minimum.b;
         // Beside a kink the slopes on both sides are mixed so that they add up to 0.
-        let (left, right) = minimum.sides;
-        let mix = minimum.mix;
-        for ((slope, p), &i) in slopes.iter_mut().zip(predictions).zip(moving) {
-            let y = problem.target(i as usize);
-            *slope = -mix * loss.slope(p + left, y) - (1.0 - mix) * loss.slope(p + right, y);
-        }
+        watch.fill(slopes, problem.block_size(), |from, slopes| {
+            let block = from..from + slopes.len();
+            let (p, labels) = (&predictions[block.clone()], problem.labels(block));
+            loss.mixed_dual_values(p, minimum.sides, minimum.mix, labels, slopes);
+        })?;
         if problem.fit_intercept() {
-            intercept::balance(slopes, |k| problem.mass(moving[k] as usize));
+            intercept::balance(slopes, |i| problem.mass(i));
         }
         if let Some((least, best)) = &mut self.best {
-            let penalty = 0.5 * problem.lambda() * coef.iter().map(|w| w * w).sum::<f64>();
-            let primal = minimum.value / problem.total_weight() + penalty;
+            let primal = minimum.value + problem.penalty(coef);
             if primal < *least {
                 *least = primal;
                 *best = Some(self.iterate.duplicate());
@@ -233,7 +208,7 @@ impl<R: Rows, L: Loss> Run<'_, '_, R, L> {
     }
 }
 
-impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
+impl Process for Run<'_, '_> {
     fn epoch(&self) -> u64 {
         1
     }
@@ -261,17 +236,14 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
         let (_, decay) = self.steps.at(self.before + step as f64, 1.0);
         let problem = self.problem;
         let Iterate { coef, a } = &mut self.iterate;
-        for ((share, slope), &i) in self.shares.iter_mut().zip(&self.slopes).zip(&self.moving) {
-            let i = i as usize;
-            *share = (1.0 - decay) * problem.rate(i) * slope;
-            a[i] = decay * a[i] + (1.0 - decay) * slope;
+        for (a, slope) in a.iter_mut().zip(&self.slopes) {
+            *a = decay * *a + (1.0 - decay) * slope;
         }
         for w in &mut *coef {
             *w *= decay;
         }
-        let rows = problem.rows();
-        self.team
-            .add(rows, &self.moving, &self.shares, coef, watch)?;
+        let share = |i: usize| (1.0 - decay) * problem.rate(i) * self.slopes[i];
+        problem.add_rows(share, coef, watch)?;
         if coef.iter().any(|w| !w.is_finite()) {
             return Err(Error::Diverged {
                 name: "learning_rate",
@@ -297,7 +269,7 @@ impl<R: Rows, L: Loss> Process for Run<'_, '_, R, L> {
             None => self.iterate.values().into_vec(),
         };
         let problem = self.problem;
-        let (coef, dual) = values.split_at(problem.rows().n_cols());
+        let (coef, dual) = values.split_at(problem.n_cols());
         problem.evaluate_model(
             coef.iter().copied(),
             problem.feasible(dual.iter().copied()),

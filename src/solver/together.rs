@@ -14,8 +14,10 @@ use crate::error::Error;
 use crate::intercept;
 use crate::kernel::prefetch;
 use crate::loss::Loss;
+use crate::loss::blocks::LossBlocks;
 use crate::memory::{self, IntoVec as _};
 use crate::order::Order;
+use crate::pair::Typed;
 use crate::problem::{Problem, rows_per_block};
 use crate::rows::Rows;
 use crate::run::Watch;
@@ -46,17 +48,13 @@ pub struct Head {
 
 /// Common epochs: about as many as it takes to a gap of 1e-4 on rows of norm 1 with `C = 1`, and fewer
 /// than that for the losses with kinks.
-fn epochs<L: Loss>(loss: &L) -> usize {
+fn epochs(loss: &dyn LossBlocks) -> usize {
     if loss.smoothness() > 0.0 { 6 } else { 8 }
 }
 
 /// Whether the tolerance and the number of epochs leave common epochs a chance.
-pub(crate) fn may_pay<R: Rows, L: Loss>(
-    problem: &Problem<'_, R, L>,
-    tol: f64,
-    max_epochs: usize,
-) -> bool {
-    tol > 0.0 && tol <= MAX_TOL && max_epochs >= epochs(&problem.loss())
+pub(crate) fn may_pay(problem: &Problem<'_>, tol: f64, max_epochs: usize) -> bool {
+    tol > 0.0 && tol <= MAX_TOL && max_epochs >= epochs(problem.loss())
 }
 
 /// What a visit needs to know of its row, whatever the class.
@@ -72,7 +70,7 @@ struct Row {
 type Lanes = [f64; GROUP];
 
 /// The dual points of a group and what is kept in step with them, see `State` of `sdca.rs`.
-struct Group<'a> {
+pub(crate) struct Group<'a> {
     /// The class of each row, and those in the group.
     classes: &'a [u32],
     members: Range<u32>,
@@ -89,10 +87,15 @@ struct Group<'a> {
 impl Group<'_> {
     /// A step for row `i` in each class; what they have gained, see [`Trace::changed`], if one of them has moved it.
     #[inline]
-    fn step<R: Rows, L: Loss>(&mut self, problem: &Problem<'_, R, L>, i: usize) -> Option<f64> {
+    fn step<R: Rows, L: Loss>(
+        &mut self,
+        pair: &Typed<'_, R, L>,
+        problem: &Problem<'_>,
+        i: usize,
+    ) -> Option<f64> {
         let Row { q, m } = self.rows[i];
         let mut dots = [0.0; GROUP];
-        problem.rows().visit(i, |j, x| {
+        pair.rows.visit(i, |j, x| {
             for (dot, v) in dots.iter_mut().zip(&self.v[j]) {
                 *dot += x * v;
             }
@@ -103,14 +106,14 @@ impl Group<'_> {
         for (k, class) in self.members.clone().enumerate() {
             let y = if self.classes[i] == class { 1.0 } else { -1.0 };
             let z = self.centre[k] + dots[k] - self.pull[k] * m + self.t[k] - q * a[k];
-            let new = problem.loss().step(z, q, a[k], y);
+            let new = pair.loss.step(z, q, a[k], y);
             has_moved |= new != a[k];
             shares[k] = rate * (new - a[k]);
             gain += q * shares[k] * (new - a[k]);
             a[k] = new;
         }
         if has_moved {
-            problem.rows().visit(i, |j, x| {
+            pair.rows.visit(i, |j, x| {
                 for (v, share) in self.v[j].iter_mut().zip(&shares) {
                     *v += x * share;
                 }
@@ -125,9 +128,10 @@ impl Group<'_> {
     }
 
     /// Steps for the rows `visits`.
-    fn ascend<R: Rows, L: Loss>(
+    pub(crate) fn ascend<R: Rows, L: Loss>(
         &mut self,
-        problem: &Problem<'_, R, L>,
+        pair: &Typed<'_, R, L>,
+        problem: &Problem<'_>,
         visits: &[u32],
         moved: &mut impl Trace,
     ) {
@@ -135,12 +139,12 @@ impl Group<'_> {
             if let Some(&i) = visits.get(k + FAR) {
                 prefetch(&self.a, i as usize, i as usize + 1);
                 prefetch(&self.rows, i as usize, i as usize + 1);
-                problem.rows().prefetch_place(i as usize);
+                pair.rows.prefetch_place(i as usize);
             }
             if let Some(&i) = visits.get(k + NEAR) {
-                problem.rows().prefetch(i as usize);
+                pair.rows.prefetch(i as usize);
             }
-            if let Some(gain) = self.step(problem, i as usize) {
+            if let Some(gain) = self.step(pair, problem, i as usize) {
                 moved.changed(0, i as usize, 0.0, gain);
             }
         }
@@ -151,15 +155,15 @@ impl Group<'_> {
 /// `problem` is that of any of them; `order` makes an order of the rows that steps can move. Returns
 /// nothing where they do not pay: `pays` is asked about the mean of `q`, and where the outer loop does, it
 /// would begin before they end.
-pub(crate) fn run<R: Rows, L: Loss>(
-    problem: &Problem<'_, R, L>,
+pub(crate) fn run(
+    problem: &Problem<'_>,
     classes: &[u32],
     group: Range<u32>,
     pays: impl FnOnce(f64) -> bool,
     order: impl FnOnce(Vec<u32>) -> Order,
     watch: &mut Watch<'_>,
 ) -> Result<Vec<Head>, Error> {
-    let n_rows = problem.rows().n_rows();
+    let n_rows = problem.n_rows();
     let mut rows = memory::with_capacity(n_rows);
     let frame = Frame::new(problem, watch, &mut |i, m, spread| {
         let q = problem.rate(i) * spread;
@@ -186,19 +190,21 @@ pub(crate) fn run<R: Rows, L: Loss>(
         rows,
         frame,
         a: memory::filled(n_rows, [0.0; GROUP]),
-        v: memory::filled(problem.rows().n_cols(), [0.0; GROUP]),
+        v: memory::filled(problem.n_cols(), [0.0; GROUP]),
         pull: [0.0; GROUP],
         t: [0.0; GROUP],
         centre,
     };
     let block = rows_per_block(n_rows, GROUP * problem.rows().n_stored()) as u64;
-    let (mut step, until) = (0, (epochs(&problem.loss()) * passes.len()) as u64);
+    let (mut step, until) = (0, (epochs(problem.loss()) * passes.len()) as u64);
     while step < until {
         passes.prepare(false);
         let (visits, moved) = passes.next(block.min(until - step));
         step += visits.len() as u64;
         if let Some(moved) = moved {
-            state.ascend(problem, visits, moved);
+            problem
+                .on_rows()
+                .ascend_together(&mut state, problem, visits, moved);
         }
         if passes.is_over() {
             for (centre, pull) in state.centre.iter_mut().zip(&state.pull) {
@@ -220,19 +226,13 @@ pub(crate) fn run<R: Rows, L: Loss>(
 
 /// The best intercept for `w = 0`: that of `c phi(b; 1) + (W - c) phi(b; -1)`, where `c` is the weight
 /// of the class.
-fn intercept_at_zero<R: Rows, L: Loss>(
-    problem: &Problem<'_, R, L>,
-    classes: &[u32],
-    class: u32,
-) -> f64 {
+fn intercept_at_zero(problem: &Problem<'_>, classes: &[u32], class: u32) -> f64 {
     let loss = problem.loss();
     let own = problem.counting().filter(|&i| classes[i] == class);
     let share = own.map(|i| problem.weight(i)).sum::<f64>() / problem.total_weight();
-    let minimum = intercept::minimise(0.0, intercept::reach(&loss), 0.0, |b| {
-        let mean = |of: fn(&L, f64, f64) -> f64| {
-            share * of(&loss, b, 1.0) + (1.0 - share) * of(&loss, b, -1.0)
-        };
-        (mean(L::value), mean(L::slope))
+    let minimum = intercept::minimise(0.0, intercept::reach(loss), 0.0, |b| {
+        let mean = |of: &dyn Fn(f64) -> f64| share * of(1.0) + (1.0 - share) * of(-1.0);
+        (mean(&|y| loss.value(b, y)), mean(&|y| loss.slope(b, y)))
     });
     minimum.b
 }

@@ -55,7 +55,7 @@ impl<R: Rows> Visitor for Laws<'_, R> {
                 .evaluate(dual.iter().copied(), 1e-14, &mut point, &mut watch)
                 .expect("not interrupted");
             check_feasibility(&problem, &dual, &point);
-            check_definitions(&problem, data, &point, &mut watch);
+            check_definitions(&problem, loss, data, &point, &mut watch);
             check_intercept(&problem, &point, &mut watch);
             best_dual = best_dual.max(point.certificate.dual);
             best_primal = best_primal.min(point.certificate.primal);
@@ -70,7 +70,7 @@ impl<R: Rows> Visitor for Laws<'_, R> {
 }
 
 /// The point satisfies the constraint of the intercept, or is the one it was made of.
-fn check_feasibility<R: Rows, L: Loss>(problem: &Problem<'_, R, L>, dual: &[f64], point: &Point) {
+fn check_feasibility(problem: &Problem<'_>, dual: &[f64], point: &Point) {
     if problem.fit_intercept() {
         let drift: f64 = point
             .dual
@@ -81,7 +81,7 @@ fn check_feasibility<R: Rows, L: Loss>(problem: &Problem<'_, R, L>, dual: &[f64]
         assert!(
             drift.abs() < 1e-12 * problem.total_weight(),
             "{}: sum c a = {drift}",
-            L::NAME
+            problem.loss_name()
         );
     } else {
         assert_eq!((&point.dual[..], point.intercept), (dual, 0.0));
@@ -89,8 +89,9 @@ fn check_feasibility<R: Rows, L: Loss>(problem: &Problem<'_, R, L>, dual: &[f64]
 }
 
 /// w = w(a), P, D and the gap by their definitions, from the dense rows.
-fn check_definitions<R: Rows, L: Loss>(
-    problem: &Problem<'_, R, L>,
+fn check_definitions<L: Loss>(
+    problem: &Problem<'_>,
+    loss: L,
     data: &Data,
     point: &Point,
     watch: &mut Watch<'_>,
@@ -102,7 +103,6 @@ fn check_definitions<R: Rows, L: Loss>(
         certificate,
         ..
     } = point;
-    let loss = problem.loss();
     let total: f64 = (0..N).map(|i| problem.weight(i)).sum();
     let x = |i: usize, j: usize| data.dense[i * D + j];
     for (j, found) in coef.iter().enumerate() {
@@ -157,11 +157,7 @@ fn check_definitions<R: Rows, L: Loss>(
 }
 
 /// b minimises P.
-fn check_intercept<R: Rows, L: Loss>(
-    problem: &Problem<'_, R, L>,
-    point: &Point,
-    watch: &mut Watch<'_>,
-) {
+fn check_intercept(problem: &Problem<'_>, point: &Point, watch: &mut Watch<'_>) {
     if !problem.fit_intercept() {
         return;
     }
@@ -173,7 +169,7 @@ fn check_intercept<R: Rows, L: Loss>(
             assert!(
                 moved >= point.certificate.primal * (1.0 - 1e-13),
                 "{}: {b} is better",
-                L::NAME
+                problem.loss_name()
             );
         }
     }

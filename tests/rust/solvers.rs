@@ -43,16 +43,12 @@ fn plain<'a, R: Rows, L: Loss>(
     targets: &'a [f64],
     loss: L,
     lambda: f64,
-) -> Problem<'a, R, L> {
+) -> Problem<'a> {
     let lambda = Regularisation::Lambda(lambda);
     Problem::new(rows, targets, None, loss, lambda, false).expect("valid")
 }
 
-fn solve<R: Rows, L: Loss>(
-    solver: &impl Solver,
-    problem: &Problem<'_, R, L>,
-    budget: &Budget,
-) -> Fit {
+fn solve(solver: &impl Solver, problem: &Problem<'_>, budget: &Budget) -> Fit {
     solver
         .solve(problem, budget, None, &mut Unwatched)
         .expect("neither interrupted nor diverged")
@@ -70,9 +66,9 @@ impl Monitor for Models {
 }
 
 /// The model before the first step and after each of `steps`, of which an epoch has `per_epoch`.
-fn iterates<R: Rows, L: Loss>(
+fn iterates(
     solver: &impl Solver,
-    problem: &Problem<'_, R, L>,
+    problem: &Problem<'_>,
     steps: usize,
     per_epoch: usize,
 ) -> (Vec<Vec<f64>>, Fit) {
@@ -160,28 +156,40 @@ impl<R: Rows> Visitor for Laws<'_, R> {
                 project: self.weighted,
                 ..Pegasos::default()
             };
-            self.check(&pegasos, &problem, 40, Goal::Truth, &best);
+            self.check(&pegasos, (&problem, loss), 40, Goal::Truth, &best);
             let dual_gradient = DualGradient {
                 output,
                 ..DualGradient::default()
             };
             let tol = if is_smooth { 1e-7 } else { 1e-3 };
-            self.check(&dual_gradient, &problem, epochs(20_000), goal(tol), &best);
+            self.check(
+                &dual_gradient,
+                (&problem, loss),
+                epochs(20_000),
+                goal(tol),
+                &best,
+            );
             // None returns the best iterate.
             let subgradient = Subgradient {
                 output: if last { None } else { Some(output) },
                 ..Subgradient::default()
             };
             if is_smooth {
-                self.check(&subgradient, &problem, epochs(20_000), goal(1e-7), &best);
+                self.check(
+                    &subgradient,
+                    (&problem, loss),
+                    epochs(20_000),
+                    goal(1e-7),
+                    &best,
+                );
                 let asdca = Asdca {
                     batch_size: 20,
                     output,
                     ..Asdca::default()
                 };
-                self.check(&asdca, &problem, epochs(20_000), goal(1e-7), &best);
+                self.check(&asdca, (&problem, loss), epochs(20_000), goal(1e-7), &best);
             } else {
-                self.check(&subgradient, &problem, 40, Goal::Truth, &best);
+                self.check(&subgradient, (&problem, loss), 40, Goal::Truth, &best);
             }
         }
     }
@@ -191,7 +199,7 @@ impl<R: Rows> Laws<'_, R> {
     fn check<L: Loss>(
         &self,
         solver: &(impl Solver + std::fmt::Debug),
-        problem: &Problem<'_, R, L>,
+        (problem, loss): (&Problem<'_>, L),
         max_epochs: usize,
         goal: Goal,
         best: &Fit,
@@ -208,7 +216,7 @@ impl<R: Rows> Laws<'_, R> {
             self.fit_intercept
         );
         let size = found.primal.abs() + found.dual.abs();
-        let (primal, dual) = self.objectives(problem, &fit);
+        let (primal, dual) = self.objectives(problem, loss, &fit);
         assert!((found.primal - primal).abs() <= 1e-12 * size, "{what}");
         assert!(
             (found.dual - dual).abs() <= 1e-12 * size,
@@ -244,7 +252,7 @@ impl<R: Rows> Laws<'_, R> {
             assert_eq!(fit.intercept, 0.0);
         }
         for (i, &a) in fit.dual.iter().enumerate() {
-            let (low, high) = problem.loss().dual_range(problem.target(i));
+            let (low, high) = loss.dual_range(problem.target(i));
             assert!(low <= a && a <= high, "{what}: {a} outside {low}, {high}");
         }
         if let Goal::Gap(tol) = goal {
@@ -257,8 +265,8 @@ impl<R: Rows> Laws<'_, R> {
     }
 
     /// `P` and `D` by their definitions, from the dense matrix.
-    fn objectives<L: Loss>(&self, problem: &Problem<'_, R, L>, fit: &Fit) -> (f64, f64) {
-        let (loss, lambda) = (problem.loss(), problem.lambda());
+    fn objectives<L: Loss>(&self, problem: &Problem<'_>, loss: L, fit: &Fit) -> (f64, f64) {
+        let lambda = problem.lambda();
         let (mut losses, mut conjugates, mut total) = (0.0, 0.0, 0.0);
         let mut of_dual = vec![0.0; D];
         for (i, row) in self.data.dense.chunks(D).enumerate() {
@@ -330,11 +338,11 @@ struct Twin<'a, L> {
 }
 
 impl<'a, L: Loss> Twin<'a, L> {
-    fn of<R: Rows>(problem: &Problem<'_, R, L>, x: &'a [f64], y: &'a [f64]) -> Self {
+    fn of(problem: &Problem<'_>, loss: L, x: &'a [f64], y: &'a [f64]) -> Self {
         Self {
             x: x.chunks(x.len() / y.len()).collect(),
             y,
-            loss: problem.loss(),
+            loss,
             lambda: problem.lambda(),
         }
     }
@@ -476,7 +484,7 @@ fn check_pegasos<L: Loss>(
     let rows = &dense(x, D);
     let problem = plain(rows, y, loss, LAMBDA);
     let what = format!("{} {settings:?}", L::NAME);
-    let (per_epoch, expected) = pegasos_twin(&problem, y, x, settings, eta);
+    let (per_epoch, expected) = pegasos_twin((&problem, loss), y, x, settings, eta);
     let steps = expected.len() - 1;
     let (found, _) = iterates(settings, &problem, steps, per_epoch);
     assert_all_close(&found, &expected, 1e-10, &what);
@@ -502,7 +510,7 @@ fn check_pegasos_average<L: Loss>(
 ) {
     let rows = &dense(x, D);
     let problem = plain(rows, y, loss, LAMBDA);
-    let (per_epoch, expected) = pegasos_twin(&problem, y, x, settings, eta);
+    let (per_epoch, expected) = pegasos_twin((&problem, loss), y, x, settings, eta);
     let steps = expected.len() - 1;
     for (average_from, from) in starts(steps) {
         let averaged = Pegasos {
@@ -526,14 +534,14 @@ fn starts(steps: usize) -> impl Iterator<Item = (f64, usize)> {
 }
 
 /// The batches in an epoch, and the iterates of some epochs.
-fn pegasos_twin<R: Rows, L: Loss>(
-    problem: &Problem<'_, R, L>,
+fn pegasos_twin<L: Loss>(
+    (problem, loss): (&Problem<'_>, L),
     y: &[f64],
     x: &[f64],
     settings: &Pegasos,
     eta: impl Fn(f64) -> f64,
 ) -> (usize, Vec<Vec<f64>>) {
-    let twin = Twin::of(problem, x, y);
+    let twin = Twin::of(problem, loss, x, y);
     let size = settings.batch_size.expect("given");
     let batches = Twin::<L>::batches(&twin.all(), size);
     let radius = if settings.project {
@@ -656,7 +664,7 @@ fn averages_do_not_cancel_where_steps_forget() {
 fn check_asdca<L: Loss>(loss: L, y: &[f64], x: &[f64], settings: &Asdca, lambda: f64) {
     let rows = &dense(x, D);
     let problem = plain(rows, y, loss, lambda);
-    let twin = Twin::of(&problem, x, y);
+    let twin = Twin::of(&problem, loss, x, y);
     // Empty rows do not move.
     let mut moving = twin.all();
     moving.retain(|&i| dot(twin.x[i], twin.x[i]) > 0.0);
@@ -739,7 +747,7 @@ fn check_subgradient<L: Loss>(
 ) {
     let rows = &dense(x, D);
     let problem = plain(rows, y, loss, LAMBDA);
-    let twin = Twin::of(&problem, x, y);
+    let twin = Twin::of(&problem, loss, x, y);
     let steps = 60;
     let expected = twin.descend(&[twin.all()], steps, eta, f64::INFINITY);
     let what = format!("{} {learning_rate:?}", L::NAME);
@@ -790,7 +798,7 @@ fn subgradient_is_the_published_algorithm() {
 fn check_dual_gradient<L: Loss>(loss: L, y: &[f64], x: &[f64], sigma: f64) {
     let rows = &dense(x, D);
     let problem = plain(rows, y, loss, LAMBDA);
-    let twin = Twin::of(&problem, x, y);
+    let twin = Twin::of(&problem, loss, x, y);
     let steps = 150;
     let duals = twin.ascend(steps, sigma);
     let expected: Vec<Vec<f64>> = duals.iter().map(|a| twin.model(a)).collect();
@@ -833,7 +841,7 @@ fn large_batches_take_the_steps_written_out() {
     let data = Data::new(4000, 16, 37);
     let rows = &dense(&data.dense, 16);
     let problem = plain(rows, &data.labels, Log, 0.01);
-    let twin = Twin::of(&problem, &data.dense, &data.labels);
+    let twin = Twin::of(&problem, Log, &data.dense, &data.labels);
     let eta = |t: f64| 1.0 / (0.01 * t);
     let all = [twin.all()];
     let expected = twin.descend(&all, 4, eta, f64::INFINITY);
@@ -924,11 +932,7 @@ fn the_seed_decides_what_is_random() {
     let data = Data::new(200, D, 43);
     let rows = &dense(&data.dense, D);
     let problem = plain(rows, &data.labels, Log, 0.02);
-    fn check<R: Rows, L: Loss, S: Solver>(
-        problem: &Problem<'_, R, L>,
-        differs: bool,
-        with: impl Fn(u64) -> S,
-    ) {
+    fn check<S: Solver>(problem: &Problem<'_>, differs: bool, with: impl Fn(u64) -> S) {
         let fit = |seed| bits(&solve(&with(seed), problem, &budget(0.0, 8)).coef);
         assert_eq!(fit(1), fit(1));
         assert_eq!(fit(1) != fit(2), differs);
@@ -985,7 +989,7 @@ impl Visitor for Bounds<'_> {
         let rows = &dense(&self.data.dense, D);
         let y = self.data.targets(L::TARGET);
         let problem = plain(rows, y, loss, lambda);
-        let twin = Twin::of(&problem, &self.data.dense, y);
+        let twin = Twin::of(&problem, loss, &self.data.dense, y);
         let best = solve(&Sdca::default(), &problem, &budget(1e-9, 20_000)).certificate;
         let slope = lipschitz * twin.radius();
         let share = (1.0 + steps.ln()) / (2.0 * lambda * steps);
@@ -1127,7 +1131,7 @@ fn a_step_of_dual_gradient_that_is_too_long_is_taken_back() {
 fn a_warm_start_goes_on_with_the_count_of_steps() {
     let data = Data::new(60, D, 61);
     let rows = &dense(&data.dense, D);
-    fn check<R: Rows, L: Loss>(solver: &impl Solver, problem: &Problem<'_, R, L>, steps: u64) {
+    fn check(solver: &impl Solver, problem: &Problem<'_>, steps: u64) {
         let whole = solve(solver, problem, &budget(0.0, 10));
         let half = solve(solver, problem, &budget(0.0, 5));
         let second = solver
@@ -1138,7 +1142,7 @@ fn a_warm_start_goes_on_with_the_count_of_steps() {
                 &mut Unwatched,
             )
             .expect("valid");
-        assert_close(&second.coef, &whole.coef, 1e-11, L::NAME);
+        assert_close(&second.coef, &whole.coef, 1e-11, problem.loss_name());
         assert_eq!(
             (half.steps, second.steps, whole.steps),
             ((steps / 2) as f64, steps as f64, steps as f64)
@@ -1251,17 +1255,18 @@ impl Visitor for Counted<'_> {
 }
 
 /// One problem, put in two ways.
-struct Same<'a, R, L> {
-    problems: [&'a Problem<'a, R, L>; 2],
+struct Same<'a> {
+    problems: [&'a Problem<'a>; 2],
 }
 
-impl<R: Rows, L: Loss> Same<'_, R, L> {
+impl Same<'_> {
     /// A solver that takes all rows at a time does the same on both.
     fn check(&self, solver: &impl Solver) {
         let [one, other] = self.problems;
         let one = solve(solver, one, &budget(0.0, 12));
         let other = solve(solver, other, &budget(0.0, 12));
-        assert_close(&one.coef, &other.coef, 1e-8, L::NAME);
+        let name = self.problems[0].loss_name();
+        assert_close(&one.coef, &other.coef, 1e-8, name);
         assert_eq!(one.history.len(), other.history.len());
     }
 }
@@ -1293,11 +1298,7 @@ fn weights_count_rows() {
 }
 
 /// The first and the second part of a stream again and again.
-fn stream<L: Loss>(
-    settings: &Pegasos,
-    parts: &[Problem<'_, Dense<'_, f64>, L>],
-    passes: usize,
-) -> Stream {
+fn stream(settings: &Pegasos, parts: &[Problem<'_>], passes: usize) -> Stream {
     let mut stream = None;
     for part in parts.iter().cycle().take(passes * parts.len()) {
         let next = settings.partial_solve(part, stream, &mut Unwatched);
@@ -1390,7 +1391,7 @@ fn the_parts_of_a_stream_are_one_pass() {
 fn the_mean_of_a_stream_is_the_mean_of_its_models() {
     let data = Data::new(40, D, 65);
     let x = &data.dense;
-    fn part<'a>(rows: &'a Dense<'a, f64>, y: &'a [f64]) -> Problem<'a, Dense<'a, f64>, Huber> {
+    fn part<'a>(rows: &'a Dense<'a, f64>, y: &'a [f64]) -> Problem<'a> {
         let lambda = Regularisation::Lambda(LAMBDA);
         Problem::part(rows, y, None, Huber::with_param(1.0), lambda, true).expect("valid")
     }
@@ -1740,7 +1741,7 @@ fn poisson_is_always_projected() {
     let data = Data::new(60, D, 74);
     let rows = &dense(&data.dense, D);
     let problem = plain(rows, &data.counts, Poisson, LAMBDA);
-    let twin = Twin::of(&problem, &data.dense, &data.counts);
+    let twin = Twin::of(&problem, Poisson, &data.dense, &data.counts);
     let radius = (twin.primal(&twin.zero()) / LAMBDA).sqrt();
     let with = |project| {
         let settings = Pegasos {

@@ -1,5 +1,7 @@
 //! Where rows come from: dense or compressed sparse rows, borrowed where they lie.
 
+pub(crate) mod blocks;
+
 use ndarray::ArrayView2;
 
 use crate::error::Error;

@@ -1,0 +1,764 @@
+//! A loss on blocks of rows: its values, slopes and conjugates, and their sums.
+//!
+//! [`LossBlocks`] is the face of a loss whose type is known only at run time. Each call does the work of a block of
+//! rows, so that a virtual call costs next to nothing; only coordinate steps, which need the loss row by row, are
+//! compiled for each loss. `y` are the targets and `c` the weights of the rows, all 1 if there are none. A row of
+//! weight 0 counts for nothing, even where its loss is infinite.
+
+use super::{Link, Loss, Target};
+use crate::kernel::{Level, lanes};
+
+/// Rows of a block: their targets and weights.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Labels<'a> {
+    pub(crate) y: &'a [f64],
+    pub(crate) c: Option<&'a [f64]>,
+}
+
+impl Labels<'_> {
+    /// `c_i` of the block's row `k`.
+    #[inline(always)]
+    fn weight(&self, k: usize) -> f64 {
+        self.c.map_or(1.0, |c| c[k])
+    }
+}
+
+/// A proximal point step on the dual of each row: see [`crate::solver`]'s Newton's method.
+///
+/// With the weight `g` and the centres `k_i`, row `i` at the prediction `p` has the dual value
+/// `argmax_a -a p - phi*(-a) - (g/2) (a - k_i)^2`; for `g = 0` that is `-phi'(p)`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Proximal<'a> {
+    pub(crate) g: f64,
+    pub(crate) centre: &'a [f64],
+}
+
+/// A step from the predictions `p_i` to `p_i + t d_i`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Along<'a> {
+    pub(crate) p: &'a [f64],
+    pub(crate) t: f64,
+    pub(crate) d: &'a [f64],
+}
+
+impl<'a> Along<'a> {
+    /// No step: the predictions themselves.
+    pub(crate) fn at(p: &'a [f64]) -> Self {
+        Self { p, t: 0.0, d: p }
+    }
+}
+
+/// A step of Newton's method, from `p_i` to `p_i + d_i`, that has taken `c_i h_i / W` for the curvature of row `i`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step<'a> {
+    pub(crate) p: &'a [f64],
+    pub(crate) d: &'a [f64],
+    pub(crate) curvatures: &'a [f64],
+    pub(crate) total_weight: f64,
+}
+
+impl Step<'_> {
+    /// `h` of a row of weight `c`, from what it was taken for.
+    #[inline(always)]
+    fn h(&self, curvature: f64, c: f64) -> f64 {
+        self.total_weight * curvature / c
+    }
+}
+
+/// A loss of which the type is not known where it is used. See [`Loss`] for what single functions mean.
+pub(crate) trait LossBlocks: Send + Sync {
+    /// See [`Loss::NAME`].
+    fn name(&self) -> &'static str;
+    /// See [`Loss::TARGET`].
+    fn target(&self) -> Target;
+    /// See [`Loss::SMOOTH_RELATIVE`].
+    fn smooth_relative(&self) -> Option<&'static str>;
+    /// See [`Loss::IS_QUADRATIC`].
+    fn is_quadratic(&self) -> bool;
+    /// See [`Loss::NEWTON_STEPS`].
+    fn newton_steps(&self) -> f64;
+    /// See [`Loss::STEP_WORK`].
+    fn step_work(&self) -> f64;
+    /// See [`Loss::LINK`].
+    fn link(&self) -> Link;
+    /// See [`Loss::lipschitz`].
+    fn lipschitz(&self) -> f64;
+    /// See [`Loss::smoothness`].
+    fn smoothness(&self) -> f64;
+    /// See [`Loss::has_kinks`].
+    fn has_kinks(&self) -> bool;
+
+    /// See [`Loss::value`].
+    fn value(&self, p: f64, y: f64) -> f64;
+    /// See [`Loss::slope`].
+    fn slope(&self, p: f64, y: f64) -> f64;
+    /// See [`Loss::conjugate`].
+    fn conjugate(&self, a: f64, y: f64) -> f64;
+    /// See [`Loss::step`].
+    fn step(&self, z: f64, q: f64, a: f64, y: f64) -> f64;
+    /// See [`Loss::curvature`].
+    fn curvature(&self, a: f64, y: f64) -> f64;
+    /// See [`Loss::dual_range`].
+    fn dual_range(&self, y: f64) -> (f64, f64);
+
+    /// `sum_i c_i phi(p_i + b; y_i)`.
+    fn values(&self, p: &[f64], b: f64, labels: Labels<'_>) -> f64;
+
+    /// `sum_i c_i phi(p_i + b; y_i)`, and the sum of their slopes.
+    fn values_and_slopes(&self, p: &[f64], b: f64, labels: Labels<'_>) -> (f64, f64);
+
+    /// `sum_i c_i phi*(-a_i; y_i)`.
+    fn conjugates(&self, a: &[f64], labels: Labels<'_>) -> f64;
+
+    /// `sum_i c_i (phi*(-to_i; y_i) - phi*(-from_i; y_i))`.
+    fn conjugate_changes(&self, from: &[f64], to: &[f64], labels: Labels<'_>) -> f64;
+
+    /// `sum_i c_i |phi'| d_i` with `d_i = unit (|p_i + b| + |y_i|)`: what rounding of the predictions does to the losses,
+    /// if it changes numbers by `unit` of themselves. Where predictions are logarithms of targets, `ln y_i` stands for
+    /// `y_i`. The slope is the steeper one of those at `p_i + b - d_i` and `p_i + b + d_i`, because a prediction may be
+    /// at a kink.
+    fn rounding(&self, p: &[f64], unit: f64, b: f64, labels: Labels<'_>) -> f64;
+
+    /// `sum_i c_i (phi(p_i + t d_i; y_i) - phi(p_i; y_i))`.
+    fn changes(&self, along: Along<'_>, labels: Labels<'_>) -> f64;
+
+    /// `p_i = phi'(p_i; y_i)`.
+    fn slopes(&self, p: &mut [f64], y: &[f64]);
+
+    /// `a_i = -phi'(p_i + t d_i; y_i)`, and 0 for rows of weight 0.
+    fn dual_values(&self, along: Along<'_>, labels: Labels<'_>, a: &mut [f64]);
+
+    /// `a_i = -mix phi'(p_i + left; y_i) - (1 - mix) phi'(p_i + right; y_i)`, and 0 for rows of weight 0.
+    fn mixed_dual_values(
+        &self,
+        p: &[f64],
+        sides: (f64, f64),
+        mix: f64,
+        labels: Labels<'_>,
+        a: &mut [f64],
+    );
+
+    /// `out_i = phi''` where `-phi' = a_i`.
+    fn curvatures(&self, a: &[f64], y: &[f64], out: &mut [f64]);
+
+    /// Brings dual values into their range.
+    fn clamp(&self, a: &mut [f64], y: &[f64]);
+
+    /// `a_i` = the dual value of a proximal step at `p_i + t d_i`, sought from `near_i`, and 0 for rows of weight 0.
+    fn proximal_values(
+        &self,
+        proximal: Proximal<'_>,
+        along: Along<'_>,
+        near: &[f64],
+        labels: Labels<'_>,
+        a: &mut [f64],
+    );
+
+    /// `sum_i c_i psi_i(p_i + b)` and the sum of the slopes, with `psi_i(p) = max_a -a p - phi*(-a) - (g/2) (a - k_i)^2`.
+    fn proximal_values_and_slopes(
+        &self,
+        proximal: Proximal<'_>,
+        p: &[f64],
+        b: f64,
+        near: &[f64],
+        labels: Labels<'_>,
+    ) -> (f64, f64);
+
+    /// `sum_i c_i (psi_i(p_i + t d_i) - psi_i(p_i))`.
+    fn proximal_changes(
+        &self,
+        proximal: Proximal<'_>,
+        along: Along<'_>,
+        near: &[f64],
+        labels: Labels<'_>,
+    ) -> f64;
+
+    /// `d_i` becomes `c_i psi_i'' / W` at the prediction `p_i`, of which the dual value is `a_i`. Where that is 0 but may
+    /// not be a bit further on, it becomes the mean over the stretch from `p_i` to `p_i + look_ahead d_i`.
+    fn proximal_curvatures(
+        &self,
+        proximal: Proximal<'_>,
+        at: (&[f64], &[f64]),
+        look_ahead: f64,
+        total_weight: f64,
+        labels: Labels<'_>,
+        d: &mut [f64],
+    );
+
+    /// About `sum_i c_i (phi(p_i + d_i; y_i) + phi*(-f_i; y_i) + f_i (p_i + d_i))` for the values `f_i` that are
+    /// foreseen after a step, `a_i` being the minimisers of the terms: infinite if a value leaves its range.
+    ///
+    /// The conjugate is taken for a parabola from `f_i` to `a_i`, where both are on a curved piece; infinite if not: at a
+    /// kink of the conjugate it may be much larger.
+    fn foreseen_gap(&self, step: Step<'_>, a: &[f64], labels: Labels<'_>) -> f64;
+
+    /// `a_i = f_i`, see [`Self::foreseen_gap`], and 0 for rows of weight 0.
+    fn foreseen_values(&self, step: Step<'_>, labels: Labels<'_>, a: &mut [f64]);
+}
+
+/// `sum_i c_i a_i d_i`.
+pub(crate) fn products(a: &[f64], d: &[f64], c: Option<&[f64]>) -> f64 {
+    let y = a;
+    let [products] = sum(a, d, Labels { y, c }, |a, d, _| [a * d]);
+    products
+}
+
+/// `sum_i c_i term(u_i, v_i, y_i)`.
+#[inline(always)]
+fn sum<const OUT: usize>(
+    u: &[f64],
+    v: &[f64],
+    Labels { y, c }: Labels<'_>,
+    term: impl Fn(f64, f64, f64) -> [f64; OUT],
+) -> [f64; OUT] {
+    let level = Level::best();
+    match c {
+        None => lanes::sum(level, [u, v, y], |[u, v, y]| term(u, v, y)),
+        Some(c) => lanes::sum(level, [u, v, y, c], |[u, v, y, c]| {
+            term(u, v, y).map(|term| if c == 0.0 { 0.0 } else { c * term })
+        }),
+    }
+}
+
+/// `out_i = value(u_i, v_i, y_i)`, and 0 for rows of weight 0.
+#[inline(always)]
+fn map(
+    u: &[f64],
+    v: &[f64],
+    Labels { y, c }: Labels<'_>,
+    out: &mut [f64],
+    value: impl Fn(f64, f64, f64) -> f64,
+) {
+    let level = Level::best();
+    match c {
+        None => lanes::map(level, [u, v, y], out, |[u, v, y]| value(u, v, y)),
+        Some(c) => lanes::map(level, [u, v, y, c], out, |[u, v, y, c]| {
+            if c == 0.0 { 0.0 } else { value(u, v, y) }
+        }),
+    }
+}
+
+/// The target in units of predictions; 0 for a logarithm that is infinite.
+#[inline(always)]
+fn linked<L: Loss>(y: f64) -> f64 {
+    match L::LINK {
+        Link::Identity | Link::Logit => y,
+        Link::Log if y > 0.0 => y.ln(),
+        Link::Log => 0.0,
+    }
+}
+
+/// The dual value that a step leads to if slopes are straight lines: `-phi'(p; y) - h d`.
+#[inline(always)]
+fn foreseen<L: Loss>(loss: &L, p: f64, d: f64, h: f64, y: f64) -> f64 {
+    -loss.slope(p, y) - h * d
+}
+
+/// A row of a proximal step: its centre and its target.
+#[derive(Clone, Copy)]
+struct ProximalRow {
+    g: f64,
+    k: f64,
+    y: f64,
+}
+
+impl ProximalRow {
+    /// The dual value at the prediction `p`, sought from `near`.
+    #[inline(always)]
+    fn value<L: Loss>(self, loss: &L, p: f64, near: f64) -> f64 {
+        if self.g > 0.0 {
+            loss.step(p - self.g * self.k, self.g, near, self.y)
+        } else {
+            -loss.slope(p, self.y)
+        }
+    }
+
+    /// `psi(p)`, where the dual value is `a`.
+    #[inline(always)]
+    fn psi<L: Loss>(self, loss: &L, p: f64, a: f64) -> f64 {
+        let away = a - self.k;
+        -a * p - loss.conjugate(a, self.y) - 0.5 * self.g * away * away
+    }
+}
+
+impl Proximal<'_> {
+    #[inline(always)]
+    fn row(&self, k: usize, y: f64) -> ProximalRow {
+        let centre = if self.g > 0.0 { self.centre[k] } else { 0.0 };
+        ProximalRow {
+            g: self.g,
+            k: centre,
+            y,
+        }
+    }
+}
+
+impl<L: Loss> LossBlocks for L {
+    fn name(&self) -> &'static str {
+        L::NAME
+    }
+
+    fn target(&self) -> Target {
+        L::TARGET
+    }
+
+    fn smooth_relative(&self) -> Option<&'static str> {
+        L::SMOOTH_RELATIVE
+    }
+
+    fn is_quadratic(&self) -> bool {
+        L::IS_QUADRATIC
+    }
+
+    fn newton_steps(&self) -> f64 {
+        L::NEWTON_STEPS
+    }
+
+    fn step_work(&self) -> f64 {
+        L::STEP_WORK
+    }
+
+    fn link(&self) -> Link {
+        L::LINK
+    }
+
+    fn lipschitz(&self) -> f64 {
+        Loss::lipschitz(self)
+    }
+
+    fn smoothness(&self) -> f64 {
+        Loss::smoothness(self)
+    }
+
+    fn has_kinks(&self) -> bool {
+        Loss::has_kinks(self)
+    }
+
+    fn value(&self, p: f64, y: f64) -> f64 {
+        Loss::value(self, p, y)
+    }
+
+    fn slope(&self, p: f64, y: f64) -> f64 {
+        Loss::slope(self, p, y)
+    }
+
+    fn conjugate(&self, a: f64, y: f64) -> f64 {
+        Loss::conjugate(self, a, y)
+    }
+
+    fn step(&self, z: f64, q: f64, a: f64, y: f64) -> f64 {
+        Loss::step(self, z, q, a, y)
+    }
+
+    fn curvature(&self, a: f64, y: f64) -> f64 {
+        Loss::curvature(self, a, y)
+    }
+
+    fn dual_range(&self, y: f64) -> (f64, f64) {
+        Loss::dual_range(self, y)
+    }
+
+    fn values(&self, p: &[f64], b: f64, labels: Labels<'_>) -> f64 {
+        let [values] = sum(p, p, labels, |p, _, y| [Loss::value(self, p + b, y)]);
+        values
+    }
+
+    fn values_and_slopes(&self, p: &[f64], b: f64, labels: Labels<'_>) -> (f64, f64) {
+        let [values, slopes] = sum(p, p, labels, |p, _, y| {
+            [Loss::value(self, p + b, y), Loss::slope(self, p + b, y)]
+        });
+        (values, slopes)
+    }
+
+    fn conjugates(&self, a: &[f64], labels: Labels<'_>) -> f64 {
+        let [conjugates] = sum(a, a, labels, |a, _, y| [Loss::conjugate(self, a, y)]);
+        conjugates
+    }
+
+    fn conjugate_changes(&self, from: &[f64], to: &[f64], labels: Labels<'_>) -> f64 {
+        let [changes] = sum(from, to, labels, |from, to, y| {
+            [Loss::conjugate(self, to, y) - Loss::conjugate(self, from, y)]
+        });
+        changes
+    }
+
+    fn rounding(&self, p: &[f64], unit: f64, b: f64, labels: Labels<'_>) -> f64 {
+        let [sizes] = sum(p, p, labels, |p, _, y| {
+            let p = p + b;
+            let d = unit * (p.abs() + linked::<L>(y).abs());
+            let slope = |p: f64| Loss::slope(self, p, y).abs();
+            [slope(p - d).max(slope(p + d)) * d]
+        });
+        sizes
+    }
+
+    fn changes(&self, Along { p, t, d }: Along<'_>, labels: Labels<'_>) -> f64 {
+        let [changes] = sum(p, d, labels, |p, d, y| {
+            [Loss::value(self, p + t * d, y) - Loss::value(self, p, y)]
+        });
+        changes
+    }
+
+    fn slopes(&self, p: &mut [f64], y: &[f64]) {
+        for (p, y) in p.iter_mut().zip(y) {
+            *p = Loss::slope(self, *p, *y);
+        }
+    }
+
+    fn dual_values(&self, Along { p, t, d }: Along<'_>, labels: Labels<'_>, a: &mut [f64]) {
+        map(p, d, labels, a, |p, d, y| -Loss::slope(self, p + t * d, y));
+    }
+
+    fn mixed_dual_values(
+        &self,
+        p: &[f64],
+        (left, right): (f64, f64),
+        mix: f64,
+        labels: Labels<'_>,
+        a: &mut [f64],
+    ) {
+        map(p, p, labels, a, |p, _, y| {
+            -mix * Loss::slope(self, p + left, y) - (1.0 - mix) * Loss::slope(self, p + right, y)
+        });
+    }
+
+    fn curvatures(&self, a: &[f64], y: &[f64], out: &mut [f64]) {
+        lanes::map(Level::best(), [a, y], out, |[a, y]| {
+            Loss::curvature(self, a, y)
+        });
+    }
+
+    fn clamp(&self, a: &mut [f64], y: &[f64]) {
+        for (a, y) in a.iter_mut().zip(y) {
+            let (low, high) = Loss::dual_range(self, *y);
+            *a = a.max(low).min(high);
+        }
+    }
+
+    fn proximal_values(
+        &self,
+        proximal: Proximal<'_>,
+        Along { p, t, d }: Along<'_>,
+        near: &[f64],
+        labels: Labels<'_>,
+        a: &mut [f64],
+    ) {
+        let moves = p.iter().zip(d).zip(near);
+        for (k, (a, ((p, d), near))) in a.iter_mut().zip(moves).enumerate() {
+            *a = if labels.weight(k) == 0.0 {
+                0.0
+            } else {
+                let row = proximal.row(k, labels.y[k]);
+                row.value(self, p + t * d, *near)
+            };
+        }
+    }
+
+    fn proximal_values_and_slopes(
+        &self,
+        proximal: Proximal<'_>,
+        p: &[f64],
+        b: f64,
+        near: &[f64],
+        labels: Labels<'_>,
+    ) -> (f64, f64) {
+        let (mut values, mut slopes) = (0.0, 0.0);
+        for (k, (p, near)) in p.iter().zip(near).enumerate() {
+            let c = labels.weight(k);
+            if c > 0.0 {
+                let row = proximal.row(k, labels.y[k]);
+                let a = row.value(self, p + b, *near);
+                values += c * row.psi(self, p + b, a);
+                slopes -= c * a;
+            }
+        }
+        (values, slopes)
+    }
+
+    fn proximal_changes(
+        &self,
+        proximal: Proximal<'_>,
+        Along { p, t, d }: Along<'_>,
+        near: &[f64],
+        labels: Labels<'_>,
+    ) -> f64 {
+        let mut sum = 0.0;
+        for (k, ((p, d), near)) in p.iter().zip(d).zip(near).enumerate() {
+            let c = labels.weight(k);
+            if c > 0.0 {
+                let row = proximal.row(k, labels.y[k]);
+                let psi = |p: f64| row.psi(self, p, row.value(self, p, *near));
+                sum += c * (psi(p + t * d) - psi(*p));
+            }
+        }
+        sum
+    }
+
+    fn proximal_curvatures(
+        &self,
+        proximal: Proximal<'_>,
+        (p, a): (&[f64], &[f64]),
+        look_ahead: f64,
+        total_weight: f64,
+        labels: Labels<'_>,
+        d: &mut [f64],
+    ) {
+        for (k, (d, (p, a))) in d.iter_mut().zip(p.iter().zip(a)).enumerate() {
+            let c = labels.weight(k) / total_weight;
+            let row = proximal.row(k, labels.y[k]);
+            let kappa = Loss::curvature(self, *a, row.y);
+            let ahead = look_ahead * *d;
+            *d = if c == 0.0 {
+                0.0
+            } else if kappa.is_infinite() {
+                c / row.g
+            } else if kappa > 0.0 {
+                c * kappa / (1.0 + row.g * kappa)
+            } else if ahead != 0.0 {
+                // Flat here, but perhaps not a bit further on.
+                c * (a - row.value(self, p + ahead, *a)) / ahead
+            } else {
+                0.0
+            };
+        }
+    }
+
+    fn foreseen_gap(&self, step: Step<'_>, a: &[f64], Labels { y, c }: Labels<'_>) -> f64 {
+        let term = |p, d, h, a, y| {
+            let f = foreseen(self, p, d, h, y);
+            let (low, high) = Loss::dual_range(self, y);
+            let (of_f, of_a) = (Loss::curvature(self, f, y), Loss::curvature(self, a, y));
+            let gap = 0.5 * (f - a) * (f - a) / of_f.max(of_a);
+            let is_known = low <= f && f <= high && of_f > 0.0 && of_a > 0.0;
+            let gap = if is_known { gap } else { f64::INFINITY };
+            if f == a { 0.0 } else { gap }
+        };
+        let level = Level::best();
+        let (p, d, k) = (step.p, step.d, step.curvatures);
+        let [gap] = match c {
+            None => lanes::sum(level, [p, d, k, a, y], |[p, d, k, a, y]| {
+                [term(p, d, step.h(k, 1.0), a, y)]
+            }),
+            Some(c) => lanes::sum(level, [p, d, k, a, y, c], |[p, d, k, a, y, c]| {
+                let gap = c * term(p, d, step.h(k, c), a, y);
+                [if c == 0.0 { 0.0 } else { gap }]
+            }),
+        };
+        gap
+    }
+
+    fn foreseen_values(&self, step: Step<'_>, Labels { y, c }: Labels<'_>, a: &mut [f64]) {
+        let level = Level::best();
+        let (p, d, k) = (step.p, step.d, step.curvatures);
+        match c {
+            None => lanes::map(level, [p, d, k, y], a, |[p, d, k, y]| {
+                foreseen(self, p, d, step.h(k, 1.0), y)
+            }),
+            Some(c) => lanes::map(level, [p, d, k, y, c], a, |[p, d, k, y, c]| {
+                let value = foreseen(self, p, d, step.h(k, c), y);
+                if c == 0.0 { 0.0 } else { value }
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loss::{
+        Log, SPECS, Squared, SquaredEpsilonInsensitive, SquaredHinge, Visitor, dispatch,
+    };
+
+    #[derive(Clone, Copy)]
+    struct Compare;
+
+    impl Visitor for Compare {
+        type Out = ();
+
+        /// 19 rows, of which one has weight 0 and an infinite conjugate.
+        fn visit<L: Loss>(self, loss: L) {
+            let number = |i: i32| f64::from(i);
+            let p: Vec<f64> = (0..19).map(|i| 0.7 * number(i) - 6.0).collect();
+            let d: Vec<f64> = (0..19).map(|i| 1.0 - 0.2 * number(i)).collect();
+            let y: Vec<f64> = (0..19)
+                .map(|i| number(1 - 2 * (i % 2)).max(least::<L>()))
+                .collect();
+            let mut c: Vec<f64> = (0..19).map(|i| 0.5 + number(i % 3)).collect();
+            c[4] = 0.0;
+            let mut a = vec![0.0; 19];
+            for c in [Some(c.as_slice()), None] {
+                loss.dual_values(
+                    Along {
+                        p: &p,
+                        t: 0.5,
+                        d: &d,
+                    },
+                    Labels { y: &y, c },
+                    &mut a,
+                );
+                for i in 0..19 {
+                    let value = -loss.slope(p[i] + 0.5 * d[i], y[i]);
+                    let expected = if c.is_some_and(|c| c[i] == 0.0) {
+                        0.0
+                    } else {
+                        value
+                    };
+                    assert_eq!(a[i], expected, "{}", L::NAME);
+                }
+            }
+            for c in [None, Some(c.as_slice())] {
+                // Out of the range of the losses that have one.
+                a[4] = if c.is_some() { 1e300 } else { a[3] };
+                let labels = Labels { y: &y, c };
+                let weight = |i: usize| c.map_or(1.0, |c| c[i]);
+                let counts = |i: &usize| weight(*i) > 0.0;
+                let naive = |term: &dyn Fn(usize) -> f64| -> f64 {
+                    (0..19).filter(counts).map(|i| weight(i) * term(i)).sum()
+                };
+                let close = |found: f64, expected: f64| {
+                    found == expected || (found - expected).abs() <= 1e-13 * expected.abs()
+                };
+                let value = naive(&|i| loss.value(p[i] + 0.3, y[i]));
+                assert!(close(loss.values(&p, 0.3, labels), value), "{}", L::NAME);
+                let both = loss.values_and_slopes(&p, 0.3, labels);
+                assert!(close(both.0, value), "{}", L::NAME);
+                let slope = naive(&|i| loss.slope(p[i] + 0.3, y[i]));
+                assert!(
+                    (both.1 - slope).abs() <= 1e-12 * (1.0 + value.abs()),
+                    "{}",
+                    L::NAME
+                );
+                let size = |p: f64, y: f64| {
+                    let d = 0.01 * (p.abs() + linked::<L>(y).abs());
+                    let (left, right) = (loss.slope(p - d, y), loss.slope(p + d, y));
+                    left.abs().max(right.abs()) * d
+                };
+                let sizes = naive(&|i| size(p[i] + 0.3, y[i]));
+                let found = loss.rounding(&p, 0.01, 0.3, labels);
+                assert!(close(found, sizes), "{}", L::NAME);
+                let conjugate = naive(&|i| loss.conjugate(a[i], y[i]));
+                assert!(close(loss.conjugates(&a, labels), conjugate), "{}", L::NAME);
+                let change =
+                    naive(&|i| loss.value(p[i] + 0.5 * d[i], y[i]) - loss.value(p[i], y[i]));
+                let found = loss.changes(
+                    Along {
+                        p: &p,
+                        t: 0.5,
+                        d: &d,
+                    },
+                    labels,
+                );
+                assert!(
+                    (found - change).abs() <= 1e-12 * (1.0 + value.abs()),
+                    "{}",
+                    L::NAME
+                );
+                let product = naive(&|i| a[i] * d[i]);
+                assert!((products(&a, &d, c) - product).abs() <= 1e-12 * (1.0 + product.abs()));
+            }
+        }
+    }
+
+    /// The least target that the loss takes.
+    fn least<L: Loss>() -> f64 {
+        if L::TARGET.accepts(-1.0) { -1.0 } else { 0.0 }
+    }
+
+    #[test]
+    fn sums_agree_with_the_naive() {
+        for spec in SPECS {
+            dispatch(spec.name, None, Compare).expect("the registry builds its own losses");
+        }
+    }
+
+    /// The step to `p + d` of 19 rows of which one has weight 0, as [`Step`] has it, for curvatures that are `size`
+    /// times those at `p`; and what is foreseen after it.
+    fn foresee<L: Loss>(loss: L, d: f64, size: f64) -> (f64, Vec<f64>, f64) {
+        let n = 19;
+        let y: Vec<f64> = (0..n).map(|i| f64::from(1 - 2 * (i % 2))).collect();
+        let p: Vec<f64> = (0..n).map(|i| 0.2 * f64::from(i) - 1.95).collect();
+        let d: Vec<f64> = (0..n).map(|i| d * (1.0 - 0.15 * f64::from(i))).collect();
+        let mut c: Vec<f64> = (0..n).map(|i| 0.5 + f64::from(i % 3)).collect();
+        c[4] = 0.0;
+        let total_weight: f64 = c.iter().sum();
+        let rows = 0..n as usize;
+        let curvature = |i: usize| size * loss.curvature(-loss.slope(p[i], y[i]), y[i]);
+        let curvatures: Vec<f64> = rows
+            .clone()
+            .map(|i| c[i] * curvature(i) / total_weight)
+            .collect();
+        let a: Vec<f64> = rows
+            .clone()
+            .map(|i| -loss.slope(p[i] + d[i], y[i]))
+            .collect();
+        let step = Step {
+            p: &p,
+            d: &d,
+            curvatures: &curvatures,
+            total_weight,
+        };
+        let labels = Labels { y: &y, c: Some(&c) };
+        let gap = loss.foreseen_gap(step, &a, labels);
+        let mut values = vec![f64::NAN; a.len()];
+        loss.foreseen_values(step, labels, &mut values);
+        let term = |i: usize| {
+            let (p, a) = (p[i] + d[i], values[i]);
+            c[i] * (loss.value(p, y[i]) + loss.conjugate(a, y[i]) + a * p)
+        };
+        let exact = rows.filter(|&i| c[i] > 0.0).map(term).sum();
+        (gap, values, exact)
+    }
+
+    #[test]
+    fn the_foreseen_gap_is_that_of_the_foreseen_values() {
+        for size in [1.0, 0.8] {
+            let (gap, values, exact) = foresee(Log::with_param(0.0), 0.3, size);
+            assert!(
+                exact > 1e-6 && (gap - exact).abs() < 0.1 * exact,
+                "{gap} for {exact}"
+            );
+            assert_eq!(values[4], 0.0);
+        }
+        // Of a parabola all that is foreseen comes true.
+        let (gap, _, exact) = foresee(Squared::with_param(0.0), 3.0, 1.0);
+        assert!(gap < 1e-25 && exact.abs() < 1e-12, "{gap} and {exact}");
+        let (gap, _, exact) = foresee(Squared::with_param(0.0), 3.0, 0.5);
+        assert!((gap - exact).abs() < 1e-12 * exact, "{gap} for {exact}");
+    }
+
+    #[test]
+    fn values_out_of_their_range_prove_nothing() {
+        let short = foresee(SquaredHinge::with_param(0.0), 1e-3, 1.0).0;
+        assert!(short < 1e-5, "{short}");
+        assert_eq!(
+            foresee(SquaredHinge::with_param(0.0), -9.0, 1.0).0,
+            f64::INFINITY
+        );
+        assert_eq!(foresee(Log::with_param(0.0), -9.0, 1.0).0, f64::INFINITY);
+        // Some rows enter the tube, where the conjugate has a kink.
+        let tube = SquaredEpsilonInsensitive::with_param(1.0);
+        assert!(foresee(tube, 1e-3, 1.0).0 < 1e-9);
+        assert_eq!(foresee(tube, 1.0, 1.0).0, f64::INFINITY);
+    }
+
+    #[test]
+    fn no_weights_are_weights_of_1() {
+        let loss = Log::with_param(0.0);
+        let (p, d, k, y, a) = ([0.3; 9], [0.1; 9], [0.02; 9], [1.0; 9], [0.4; 9]);
+        let step = Step {
+            p: &p,
+            d: &d,
+            curvatures: &k,
+            total_weight: 9.0,
+        };
+        let ones = [1.0; 9];
+        let (none, all) = (None, Some(ones.as_slice()));
+        let labels = |c| Labels { y: &y, c };
+        let gap = loss.foreseen_gap(step, &a, labels(none));
+        assert_eq!(gap, loss.foreseen_gap(step, &a, labels(all)));
+        let (mut plain, mut weighted) = ([0.0; 9], [0.0; 9]);
+        loss.foreseen_values(step, labels(none), &mut plain);
+        loss.foreseen_values(step, labels(all), &mut weighted);
+        assert_eq!(plain, weighted);
+    }
+}
