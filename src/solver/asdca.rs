@@ -132,7 +132,7 @@ impl Solver for Asdca {
                 batch,
                 block: (rows_per_block(rows.n_rows(), rows.n_stored()) / batch).max(1) as u64,
             };
-            course::run(&mut run, budget, pace, &mut watch)
+            course::run(problem, &mut run, budget, pace, &mut watch)
         })
     }
 }
@@ -332,19 +332,6 @@ impl Process for Run<'_, '_> {
             // From the best intercept: the multiplier need not travel there.
             self.state.centre = start.intercept + self.state.frame.mu_dot(&self.state.v.v);
         }
-    }
-
-    fn is_perfect(&self, point: &Point) -> bool {
-        self.problem.is_perfect(point)
-    }
-
-    fn prefer_zero(
-        &self,
-        precision: f64,
-        point: &mut Point,
-        watch: &mut Watch<'_>,
-    ) -> Result<bool, Error> {
-        self.problem.prefer_zero(precision, point, watch)
     }
 
     fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {

@@ -68,7 +68,7 @@ pub(crate) fn run(
         solution,
         is_done: false,
     };
-    course::run(&mut step, budget, pace, watch).map(Some)
+    course::run(problem, &mut step, budget, pace, watch).map(Some)
 }
 
 /// The solution and what it proves, if that is enough, and the mean of `q_i`.
@@ -173,18 +173,5 @@ impl Process for Solved<'_, '_> {
         } else {
             Phase::Plain
         }
-    }
-
-    fn is_perfect(&self, point: &Point) -> bool {
-        self.problem.is_perfect(point)
-    }
-
-    fn prefer_zero(
-        &self,
-        precision: f64,
-        point: &mut Point,
-        watch: &mut Watch<'_>,
-    ) -> Result<bool, Error> {
-        self.problem.prefer_zero(precision, point, watch)
     }
 }

@@ -50,17 +50,6 @@ pub(crate) trait Process {
     ) -> Result<ControlFlow<StopReason>, Error> {
         Ok(ControlFlow::Continue(()))
     }
-
-    /// See [`Problem::is_perfect`].
-    fn is_perfect(&self, point: &Point) -> bool;
-
-    /// See [`Problem::prefer_zero`].
-    fn prefer_zero(
-        &self,
-        precision: f64,
-        point: &mut Point,
-        watch: &mut Watch<'_>,
-    ) -> Result<bool, Error>;
 }
 
 /// How a run is paced.
@@ -111,15 +100,16 @@ pub(crate) fn intercept_precision(tol: f64) -> f64 {
     (INTERCEPT_PRECISION * tol).clamp(1e-14, 1e-4)
 }
 
-/// Runs `process` until the budget is used up. Not generic, so that it is compiled once: it calls the
-/// process once for a block of rows.
+/// Runs `process`, which solves `problem`, until the budget is used up.
 pub(crate) fn run(
+    problem: &Problem<'_>,
     process: &mut dyn Process,
     budget: &Budget,
     pace: Pace,
     watch: &mut Watch<'_>,
 ) -> Result<Fit, Error> {
     let course = Course {
+        problem,
         budget,
         pace,
         epoch: process.epoch(),
@@ -131,8 +121,9 @@ pub(crate) fn run(
     course.go(process, watch)
 }
 
-struct Course<'b> {
-    budget: &'b Budget,
+struct Course<'p, 'a> {
+    problem: &'p Problem<'a>,
+    budget: &'p Budget,
     pace: Pace,
     epoch: u64,
     point: Point,
@@ -143,7 +134,7 @@ struct Course<'b> {
     from_zero: bool,
 }
 
-impl Course<'_> {
+impl Course<'_, '_> {
     fn go(mut self, process: &mut dyn Process, watch: &mut Watch<'_>) -> Result<Fit, Error> {
         let last = self.epoch.saturating_mul(self.budget.max_epochs as u64);
         let mut step = 0;
@@ -185,7 +176,7 @@ impl Course<'_> {
                 }
             }
         }
-        let is_perfect = self.is_perfect(process);
+        let is_perfect = self.is_perfect();
         // Whoever asks for all epochs wants to see what the algorithm ends with. And there is nothing to do where the
         // run began without coefficients and has not got worse.
         let is_study = self.budget.tol == 0.0;
@@ -193,7 +184,9 @@ impl Course<'_> {
             self.from_zero && self.point.certificate.primal <= self.history[0].certificate.primal;
         if !is_study
             && !is_better
-            && process.prefer_zero(self.precision(), &mut self.point, watch)?
+            && self
+                .problem
+                .prefer_zero(self.precision(), &mut self.point, watch)?
         {
             let last = self
                 .history
@@ -261,7 +254,7 @@ impl Course<'_> {
                 Some(StopReason::Converged)
             } else if answer.is_break() {
                 Some(StopReason::Callback)
-            } else if self.is_as_good_as_it_gets(process) {
+            } else if self.is_as_good_as_it_gets() {
                 Some(StopReason::Perfect)
             } else {
                 None
@@ -278,9 +271,9 @@ impl Course<'_> {
     }
 
     /// Whether the fit is perfect and the gap has not been halved since it was so before.
-    fn is_as_good_as_it_gets(&mut self, process: &dyn Process) -> bool {
+    fn is_as_good_as_it_gets(&mut self) -> bool {
         let gap = self.point.certificate.gap;
-        let is_perfect = self.is_perfect(process);
+        let is_perfect = self.is_perfect();
         let before = std::mem::replace(
             &mut self.perfect_gap,
             if is_perfect { gap } else { f64::INFINITY },
@@ -289,14 +282,14 @@ impl Course<'_> {
     }
 
     /// Whether the fit is perfect, which is worth a look only at the start and where `P` has vanished.
-    fn is_perfect(&self, process: &dyn Process) -> bool {
+    fn is_perfect(&self) -> bool {
         let first = self.history[0].certificate.primal;
         let Certificate { primal, gap, .. } = self.point.certificate;
         // Less than the last digit of what there was.
         let is_nothing = self.from_zero && primal.max(gap) <= f64::EPSILON * first;
         self.budget.tol > 0.0
             && (self.history.len() == 1 || primal <= 1e-8 * first || self.perfect_gap.is_finite())
-            && (is_nothing || process.is_perfect(&self.point))
+            && (is_nothing || self.problem.is_perfect(&self.point))
     }
 
     /// The step of the next evaluation, after one at `step`.

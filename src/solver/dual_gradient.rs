@@ -119,7 +119,7 @@ impl Solver for DualGradient {
                 least: 0,
                 mean_q: frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
             };
-            course::run(&mut run, budget, pace, &mut watch)
+            course::run(problem, &mut run, budget, pace, &mut watch)
         })
     }
 }
@@ -215,19 +215,6 @@ impl Process for Run<'_, '_> {
 
     fn begin(&mut self, start: &Point) {
         self.intercept = start.intercept;
-    }
-
-    fn is_perfect(&self, point: &Point) -> bool {
-        self.problem.is_perfect(point)
-    }
-
-    fn prefer_zero(
-        &self,
-        precision: f64,
-        point: &mut Point,
-        watch: &mut Watch<'_>,
-    ) -> Result<bool, Error> {
-        self.problem.prefer_zero(precision, point, watch)
     }
 
     fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {

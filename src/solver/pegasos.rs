@@ -312,7 +312,7 @@ impl Solver for Pegasos {
                 before,
                 block: (rows_per_block(rows.n_rows(), rows.n_stored()) / batch).max(1) as u64,
             };
-            let mut fit = course::run(&mut run, budget, pace, &mut watch)?;
+            let mut fit = course::run(problem, &mut run, budget, pace, &mut watch)?;
             fit.steps = run.steps_after(fit.steps as u64);
             Ok(fit)
         })
@@ -351,19 +351,6 @@ impl Run<'_, '_> {
 impl Process for Run<'_, '_> {
     fn epoch(&self) -> u64 {
         self.order.len().div_ceil(self.batch) as u64
-    }
-
-    fn is_perfect(&self, point: &Point) -> bool {
-        self.problem.is_perfect(point)
-    }
-
-    fn prefer_zero(
-        &self,
-        precision: f64,
-        point: &mut Point,
-        watch: &mut Watch<'_>,
-    ) -> Result<bool, Error> {
-        self.problem.prefer_zero(precision, point, watch)
     }
 
     fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {

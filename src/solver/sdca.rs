@@ -267,7 +267,7 @@ impl Sdca {
             max_epochs: budget.max_epochs as f64,
             block: rows_per_block(rows.n_rows(), rows.n_stored()) as u64,
         };
-        course::run(&mut run, budget, pace, &mut watch)
+        course::run(problem, &mut run, budget, pace, &mut watch)
     }
 }
 
@@ -671,19 +671,6 @@ impl Process for Run<'_, '_> {
             // From the best intercept: the multiplier need not travel there. See `State::intercept`.
             self.state.centre = start.intercept + self.state.frame.mu_dot(&self.state.sum.v);
         }
-    }
-
-    fn is_perfect(&self, point: &Point) -> bool {
-        self.problem.is_perfect(point)
-    }
-
-    fn prefer_zero(
-        &self,
-        precision: f64,
-        point: &mut Point,
-        watch: &mut Watch<'_>,
-    ) -> Result<bool, Error> {
-        self.problem.prefer_zero(precision, point, watch)
     }
 
     fn is_ready(&self) -> Option<bool> {

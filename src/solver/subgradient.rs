@@ -117,7 +117,7 @@ impl Solver for Subgradient {
                 mean_q: frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
             };
             let before = run.before;
-            let mut fit = course::run(&mut run, budget, pace, &mut watch)?;
+            let mut fit = course::run(problem, &mut run, budget, pace, &mut watch)?;
             fit.steps += before;
             Ok(fit)
         })
@@ -211,19 +211,6 @@ impl Run<'_, '_> {
 impl Process for Run<'_, '_> {
     fn epoch(&self) -> u64 {
         1
-    }
-
-    fn is_perfect(&self, point: &Point) -> bool {
-        self.problem.is_perfect(point)
-    }
-
-    fn prefer_zero(
-        &self,
-        precision: f64,
-        point: &mut Point,
-        watch: &mut Watch<'_>,
-    ) -> Result<bool, Error> {
-        self.problem.prefer_zero(precision, point, watch)
     }
 
     fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
