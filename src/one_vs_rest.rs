@@ -2,17 +2,176 @@
 //!
 //! The problems do not depend on each other, so that the results are the same for any number of
 //! threads. While workers are busy, the calling thread keeps looking after signals.
+//!
+//! ```
+//! use ndarray::array;
+//! use sdca_rs::loss::Hinge;
+//! use sdca_rs::one_vs_rest::OneVsRest;
+//! use sdca_rs::problem::Regularisation;
+//! use sdca_rs::rows::Dense;
+//! use sdca_rs::run::{Budget, Unwatched};
+//! use sdca_rs::solver::Sdca;
+//!
+//! let x = array![[0.0, 1.0], [0.2, 0.9], [1.0, 0.0], [0.9, 0.1], [-1.0, -1.0]];
+//! let rows = Dense::new(x.view())?;
+//! let c = Regularisation::C(10.0);
+//! let problems = OneVsRest::new(&rows, (&[0, 0, 1, 1, 2], 3), None, Hinge, c, true);
+//! let fits = problems.fit(&Sdca::default(), &Budget::default(), None, 2, &Unwatched)?;
+//!
+//! assert_eq!(fits.len(), 3);
+//! assert!(fits.iter().all(|fit| fit.certificate.gap <= 1e-4 * fit.certificate.primal));
+//! # Ok::<(), sdca_rs::Error>(())
+//! ```
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
 use crate::error::Error;
+use crate::loss::Loss;
 use crate::memory::{self, IntoVec as _};
-use crate::run::LOOK_EVERY;
+use crate::pair::{Pair, Typed};
+use crate::problem::{Problem, Regularisation};
+use crate::rows::Rows;
+use crate::run::{Budget, Fit, LOOK_EVERY, Monitor, Unwatched};
+use crate::solver::{GROUP, Head, Solver, Start};
+
+/// Who watches the problems of several classes, which may be solved in several threads at a time.
+pub trait Monitors: Sync {
+    /// Watches the problem of one class; `in_caller` says whether that is solved in the calling thread.
+    fn of_class(&self, class: usize, in_caller: bool) -> Box<dyn Monitor + '_>;
+
+    /// Called about every [`LOOK_EVERY`] in the calling thread while others work. To end their work is up to their
+    /// monitors.
+    fn idle(&self) {}
+}
+
+impl Monitors for Unwatched {
+    fn of_class(&self, _class: usize, _in_caller: bool) -> Box<dyn Monitor + '_> {
+        Box::new(Self)
+    }
+}
+
+/// One problem for each class against the rest.
+#[derive(Clone)]
+pub struct OneVsRest<'a> {
+    pair: Arc<dyn Pair + 'a>,
+    classes: &'a [u32],
+    n_classes: usize,
+    weights: Option<&'a [f64]>,
+    regularisation: Regularisation,
+    fit_intercept: bool,
+}
+
+impl<'a> OneVsRest<'a> {
+    /// States the problems, for rows whose classes are numbered `0..n_classes`. See [`Problem::new`].
+    pub fn new<R: Rows, L: Loss>(
+        rows: &'a R,
+        (classes, n_classes): (&'a [u32], usize),
+        weights: Option<&'a [f64]>,
+        loss: L,
+        regularisation: Regularisation,
+        fit_intercept: bool,
+    ) -> Self {
+        let pair = Arc::new(Typed { rows, loss });
+        Self::of(
+            pair,
+            (classes, n_classes),
+            weights,
+            regularisation,
+            fit_intercept,
+        )
+    }
+
+    /// See [`Self::new`].
+    pub(crate) fn of(
+        pair: Arc<dyn Pair + 'a>,
+        (classes, n_classes): (&'a [u32], usize),
+        weights: Option<&'a [f64]>,
+        regularisation: Regularisation,
+        fit_intercept: bool,
+    ) -> Self {
+        Self {
+            pair,
+            classes,
+            n_classes,
+            weights,
+            regularisation,
+            fit_intercept,
+        }
+    }
+
+    /// The problem with these targets, those of a class.
+    fn problem<'p>(&'p self, targets: &'p [f64]) -> Result<Problem<'p>, Error>
+    where
+        'a: 'p,
+    {
+        let pair: Arc<dyn Pair + 'p> = self.pair.clone();
+        let (strength, fit_intercept) = (self.regularisation, self.fit_intercept);
+        Problem::of(pair, targets, self.weights, strength, fit_intercept)
+    }
+
+    /// The fits of all classes, on up to `n_threads` threads: from `starts`, if there are as many as classes; else
+    /// from 0. `max_time` of the budget is for all of them together.
+    pub fn fit(
+        &self,
+        solver: &dyn Solver,
+        budget: &Budget,
+        starts: Option<&[Start<'_>]>,
+        n_threads: usize,
+        monitors: &dyn Monitors,
+    ) -> Result<Vec<Fit>, Error> {
+        // As `fit_classes` has it.
+        let in_caller = |n_jobs: usize| n_jobs.min(n_threads) <= 1;
+        let groups = match starts {
+            None => groups(self.n_classes, GROUP),
+            Some(_) => Vec::new(),
+        };
+        let begin = |group: Range<u32>| {
+            let first = group.start as usize;
+            let targets = targets(self.classes, group.start);
+            let problem = self.problem(&targets)?;
+            let mut monitor = monitors.of_class(first, in_caller(groups.len()));
+            solver.begin_together(&problem, self.classes, group, budget, &mut *monitor)
+        };
+        let begun = fit_classes(
+            groups.len(),
+            n_threads,
+            None,
+            &|k, _| begin(groups[k].clone()),
+            &mut || monitors.idle(),
+        )?;
+        // Each class takes what is its own, and frees it.
+        let heads = begun.into_iter().flatten().map(Some).map(Mutex::new);
+        let heads: Vec<Mutex<Option<Head>>> = heads.into_vec();
+        let take = |head: &Mutex<Option<Head>>| {
+            let mut head = head.lock().unwrap_or_else(PoisonError::into_inner);
+            head.take()
+        };
+        let solve = |class: usize, max_time: Option<Duration>| {
+            let targets = targets(self.classes, class as u32);
+            let problem = self.problem(&targets)?;
+            let budget = Budget {
+                max_time,
+                ..budget.clone()
+            };
+            let mut monitor = monitors.of_class(class, in_caller(self.n_classes));
+            match heads.get(class).and_then(take) {
+                Some(head) => solver.go_on(&problem, &budget, head, &mut *monitor),
+                None => {
+                    let start = starts.map(|starts| starts[class]);
+                    solver.solve(&problem, &budget, start, &mut *monitor)
+                }
+            }
+        };
+        let max_time = budget.max_time;
+        let mut idle = || monitors.idle();
+        fit_classes(self.n_classes, n_threads, max_time, &solve, &mut idle)
+    }
+}
 
 /// The targets of the problem "class `class` against the rest", for rows whose classes are numbered.
 pub fn targets(classes: &[u32], class: u32) -> Vec<f64> {

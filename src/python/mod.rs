@@ -21,9 +21,8 @@ mod theory;
 mod watcher;
 
 use std::borrow::Cow;
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use numpy::{
@@ -36,7 +35,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::error::{self, Error};
 use crate::loss::{self, Link, Loss, SPECS, Target};
 use crate::memory::{self, Duplicate as _, IntoVec as _};
-use crate::one_vs_rest;
+use crate::one_vs_rest::{self, Monitors as _, OneVsRest};
 use crate::order::Sampling;
 use crate::pair::{Pair, Typed};
 use crate::predict;
@@ -44,11 +43,11 @@ use crate::problem::{Point, Problem, Regularisation};
 use crate::rows::Rows;
 use crate::run::{Budget, Fit, Record, Watch, parameter};
 use crate::solver::{
-    Asdca, DualGradient, FirstEpoch, GROUP, Head, LearningRate, Model, Output, Pegasos, Scales,
-    Sdca, Solver, Start, Stream, Subgradient,
+    Asdca, DualGradient, FirstEpoch, LearningRate, Model, Output, Pegasos, Scales, Sdca, Solver,
+    Start, Stream, Subgradient,
 };
 use matrix::{Matrix, RowsVisitor};
-use watcher::{Outside, Watcher};
+use watcher::{Outside, Watcher, Watchers};
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
@@ -459,8 +458,10 @@ fn fit<'py>(
             budget,
             starts,
             n_threads,
-            report,
-            outside: &outside,
+            watchers: Watchers {
+                report,
+                outside: &outside,
+            },
         };
         let fits = run(py, &X, loss, loss_param, job);
         outside.check()?;
@@ -521,8 +522,7 @@ struct FitJob<'a> {
     budget: &'a Budget,
     starts: Option<Starts<'a>>,
     n_threads: usize,
-    report: Option<&'a Py<PyAny>>,
-    outside: &'a Outside,
+    watchers: Watchers<'a>,
 }
 
 impl Job for FitJob<'_> {
@@ -539,69 +539,34 @@ impl Job for FitJob<'_> {
         if let Some(starts) = &self.starts {
             starts.check(n_problems, n_rows, n_cols)?;
         }
-        // As `fit_classes` has it.
-        let watcher = |class: usize, n_jobs: usize| Watcher {
-            outside: self.outside,
-            report: self.report,
-            class,
-            in_caller: n_jobs.min(self.n_threads) <= 1,
-        };
-        let solve = |class: usize, targets: &[f64], head: Option<Head>, max_time| {
-            let problem = self.setting.problem(&pair, targets)?;
-            let start = self.starts.map(|all| all.of(class, n_rows, n_cols));
-            let budget = Budget {
-                max_time,
-                ..self.budget.clone()
-            };
-            let mut watcher = watcher(class, n_problems);
-            match head {
-                Some(head) => self.solver.go_on(&problem, &budget, head, &mut watcher),
-                None => self.solver.solve(&problem, &budget, start, &mut watcher),
-            }
-        };
-        let max_time = self.budget.max_time;
         if n_problems == 1 {
-            return Ok(vec![solve(0, self.y, None, max_time)?]);
+            let problem = self.setting.problem(&pair, self.y)?;
+            let start = self.starts.map(|all| all.of(0, n_rows, n_cols));
+            let mut watcher = self.watchers.of_class(0, true);
+            let fit = self
+                .solver
+                .solve(&problem, self.budget, start, &mut *watcher)?;
+            return Ok(vec![fit]);
         }
         let classes: Vec<u32> = self.y.iter().map(|&class| class as u32).into_vec();
-        let targets = |class: usize| one_vs_rest::targets(&classes, class as u32);
-        let groups = match self.starts {
-            None => one_vs_rest::groups(n_problems, GROUP),
-            Some(_) => Vec::new(),
-        };
-        let begin = |group: Range<u32>| {
-            let first = group.start as usize;
-            let targets = targets(first);
-            let problem = self.setting.problem(&pair, &targets)?;
-            let mut watcher = watcher(first, groups.len());
-            let (solver, budget) = (self.solver, self.budget);
-            solver.begin_together(&problem, &classes, group, budget, &mut watcher)
-        };
-        let begun = one_vs_rest::fit_classes(
-            groups.len(),
+        let starts = self.starts.map(|all| {
+            (0..n_problems)
+                .map(|k| all.of(k, n_rows, n_cols))
+                .into_vec()
+        });
+        let problems = OneVsRest::of(
+            pair,
+            (&classes, n_problems),
+            self.setting.weights,
+            self.setting.regularisation,
+            self.setting.fit_intercept,
+        );
+        problems.fit(
+            self.solver,
+            self.budget,
+            starts.as_deref(),
             self.n_threads,
-            None,
-            &|k, _| begin(groups[k].clone()),
-            &mut || self.outside.look(),
-        )?;
-        // Each class takes what is its own, and frees it.
-        let heads: Vec<Mutex<Option<Head>>> = begun
-            .into_iter()
-            .flatten()
-            .map(Some)
-            .map(Mutex::new)
-            .into_vec();
-        one_vs_rest::fit_classes(
-            n_problems,
-            self.n_threads,
-            max_time,
-            &|class, time| {
-                let head = heads
-                    .get(class)
-                    .and_then(|head| head.lock().unwrap_or_else(PoisonError::into_inner).take());
-                solve(class, &targets(class), head, time)
-            },
-            &mut || self.outside.look(),
+            &self.watchers,
         )
     }
 }

@@ -8,6 +8,7 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 
 use super::copy_of;
+use crate::one_vs_rest::Monitors;
 use crate::run::{Monitor, Progress};
 
 /// What may come in from outside while work is going on: a signal, or an exception from a callback.
@@ -58,12 +59,12 @@ impl Outside {
 
 /// Watches one problem of a fit.
 pub(super) struct Watcher<'a> {
-    pub(super) outside: &'a Outside,
-    pub(super) report: Option<&'a Py<PyAny>>,
-    pub(super) class: usize,
+    outside: &'a Outside,
+    report: Option<&'a Py<PyAny>>,
+    class: usize,
     /// Whether the work runs in the thread that Python called from, the only one in which signals
     /// can be handled.
-    pub(super) in_caller: bool,
+    in_caller: bool,
 }
 
 impl<'a> Watcher<'a> {
@@ -75,6 +76,27 @@ impl<'a> Watcher<'a> {
             class: 0,
             in_caller: true,
         }
+    }
+}
+
+/// Watches all problems of a fit.
+pub(super) struct Watchers<'a> {
+    pub(super) outside: &'a Outside,
+    pub(super) report: Option<&'a Py<PyAny>>,
+}
+
+impl Monitors for Watchers<'_> {
+    fn of_class(&self, class: usize, in_caller: bool) -> Box<dyn Monitor + '_> {
+        Box::new(Watcher {
+            outside: self.outside,
+            report: self.report,
+            class,
+            in_caller,
+        })
+    }
+
+    fn idle(&self) {
+        self.outside.look();
     }
 }
 

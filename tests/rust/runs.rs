@@ -9,7 +9,7 @@ use sdca_rs::kernel::Loan;
 use sdca_rs::loss::{
     Hinge, Log, Loss, SPECS, SmoothHinge, Squared, SquaredHinge, Visitor, dispatch,
 };
-use sdca_rs::one_vs_rest;
+use sdca_rs::one_vs_rest::{self, OneVsRest};
 use sdca_rs::order::Sampling;
 use sdca_rs::problem::{Problem, Regularisation};
 use sdca_rs::rows::{Csr, Dense, Rows};
@@ -798,6 +798,26 @@ fn classes_in_parallel_give_the_same_bits() {
     assert_eq!(serial.len(), 5 * D);
     assert_eq!(serial, bits(2));
     assert_eq!(serial, bits(8));
+    // And so does the face for all classes at a time, which for dense rows begins none together.
+    let c = Regularisation::C(1.0);
+    let problems = OneVsRest::new(rows, (&classes, 5), None, Hinge, c, true);
+    let of_all = |threads: usize, starts: Option<&[Start<'_>]>| {
+        let budget = budget(1e-5, 5000);
+        let fits = problems.fit(&sdca, &budget, starts, threads, &Unwatched);
+        fits.expect("valid")
+    };
+    let fits = of_all(1, None);
+    let coefs = fits.iter().flat_map(|fit| &fit.coef);
+    assert_eq!(serial, coefs.map(|w| w.to_bits()).collect::<Vec<_>>());
+    // From where they have ended, there is nothing left to be done.
+    let starts: Vec<Start<'_>> = fits.iter().map(Start::from).collect();
+    for fit in of_all(2, Some(&starts)) {
+        assert_eq!((fit.stop, fit.epochs), (StopReason::Converged, 0.0));
+    }
+    // A class without rows.
+    let six = OneVsRest::new(rows, (&classes, 6), None, Hinge, c, true);
+    let found = six.fit(&sdca, &budget(1e-5, 5), None, 1, &Unwatched);
+    assert_eq!(found.err(), Some(Error::OneClass));
     let failed =
         one_vs_rest::fit_classes::<Fit>(5, 2, None, &|_, _| Err(Error::OneClass), &mut || ());
     assert_eq!(failed.err(), Some(Error::OneClass));
