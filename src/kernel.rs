@@ -317,7 +317,7 @@ fn column<I: Index>(j: I, n_cols: usize) -> usize {
 }
 
 /// `sum_k values_k w[indices_k]`; both arrays have the same length.
-#[inline]
+#[inline(always)]
 pub fn sparse_dot<F: Real, I: Index>(values: Loan<'_, F>, indices: Loan<'_, I>, w: &[f64]) -> f64 {
     sum(values.len().min(indices.len()), |k| {
         // SAFETY: k is less than the shorter of the two lengths.
@@ -327,7 +327,7 @@ pub fn sparse_dot<F: Real, I: Index>(values: Loan<'_, F>, indices: Loan<'_, I>, 
 }
 
 /// `sum_k w[indices_k]`.
-#[inline]
+#[inline(always)]
 pub fn pattern_dot<I: Index>(indices: Loan<'_, I>, w: &[f64]) -> f64 {
     sum(indices.len(), |k| {
         // SAFETY: k is less than the length.
@@ -337,7 +337,7 @@ pub fn pattern_dot<I: Index>(indices: Loan<'_, I>, w: &[f64]) -> f64 {
 }
 
 /// `w[indices_k] += scale values_k`; both arrays have the same length.
-#[inline]
+#[inline(always)]
 pub fn sparse_axpy<F: Real, I: Index>(
     scale: f64,
     values: Loan<'_, F>,
@@ -350,7 +350,7 @@ pub fn sparse_axpy<F: Real, I: Index>(
 }
 
 /// `w[indices_k] += scale`.
-#[inline]
+#[inline(always)]
 pub fn pattern_axpy<I: Index>(scale: f64, indices: Loan<'_, I>, w: &mut [f64]) {
     for j in indices.iter() {
         *at_mut(w, j) += scale;

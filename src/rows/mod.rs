@@ -115,7 +115,7 @@ impl<'a, F: Real> Dense<'a, F> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn row(&self, i: usize) -> &'a [F] {
         &self.values[i * self.n_cols..][..self.n_cols]
     }
@@ -142,12 +142,12 @@ impl<F: Real> Rows for Dense<'_, F> {
         self.values.len()
     }
 
-    #[inline]
+    #[inline(always)]
     fn dot(&self, i: usize, w: &[f64]) -> f64 {
         kernel::dense_dot(self.level, self.row(i), w)
     }
 
-    #[inline]
+    #[inline(always)]
     fn axpy(&self, i: usize, scale: f64, w: &mut [f64]) {
         kernel::dense_axpy(self.level, scale, self.row(i), w);
     }
@@ -343,12 +343,12 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn columns(&self, i: usize) -> Loan<'a, I> {
         self.indices.range(self.indptr[i], self.indptr[i + 1])
     }
 
-    #[inline]
+    #[inline(always)]
     fn entries(&self, i: usize) -> Loan<'a, F> {
         self.values.range(self.indptr[i], self.indptr[i + 1])
     }
@@ -370,12 +370,12 @@ impl<F: Real, I: Index> Rows for Csr<'_, F, I> {
         self.indices.len()
     }
 
-    #[inline]
+    #[inline(always)]
     fn dot(&self, i: usize, w: &[f64]) -> f64 {
         kernel::sparse_dot(self.entries(i), self.columns(i), w)
     }
 
-    #[inline]
+    #[inline(always)]
     fn axpy(&self, i: usize, scale: f64, w: &mut [f64]) {
         kernel::sparse_axpy(scale, self.entries(i), self.columns(i), w);
     }
@@ -427,7 +427,7 @@ struct Place {
 
 impl<'a, I: Index> Pattern<'a, I> {
     /// The columns of row `i`, and its value.
-    #[inline]
+    #[inline(always)]
     fn row(&self, i: usize) -> (Loan<'a, I>, f64) {
         let Place { from, value } = self.places[i];
         (self.indices.range(from, self.places[i + 1].from), value)
@@ -450,13 +450,13 @@ impl<I: Index> Rows for Pattern<'_, I> {
         self.indices.len()
     }
 
-    #[inline]
+    #[inline(always)]
     fn dot(&self, i: usize, w: &[f64]) -> f64 {
         let (columns, value) = self.row(i);
         value * kernel::pattern_dot(columns, w)
     }
 
-    #[inline]
+    #[inline(always)]
     fn axpy(&self, i: usize, scale: f64, w: &mut [f64]) {
         let (columns, value) = self.row(i);
         kernel::pattern_axpy(scale * value, columns, w);

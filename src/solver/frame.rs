@@ -157,7 +157,7 @@ impl Frame {
     }
 
     /// What adding the centred row `x`, for which `m = x.mu`, adds to `t`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn tilt(&self, m: f64) -> f64 {
         self.mu_sq_norm + self.s - m
     }
@@ -190,26 +190,26 @@ impl Sum {
     }
 
     /// The product with the centred row `i`, for which `m = x.mu`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn dot<R: Rows>(&self, rows: &R, i: usize, m: f64) -> f64 {
         self.centred(rows.dot(i, &self.v), m)
     }
 
     /// The product with a centred row, given the `product` of `v` with the row itself, and `m = x.mu`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn centred(&self, product: f64, m: f64) -> f64 {
         product - self.pull * m + self.t
     }
 
     /// Adds `share` times the centred row `i`, for which `m = x.mu`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn axpy<R: Rows>(&mut self, frame: &Frame, rows: &R, i: usize, m: f64, share: f64) {
         rows.axpy(i, share, &mut self.v);
         self.tilt(frame, m, share);
     }
 
     /// The part of [`Self::axpy`] that does not touch `v`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn tilt(&mut self, frame: &Frame, m: f64, share: f64) {
         self.pull += share;
         self.t += share * frame.tilt(m);

@@ -411,7 +411,7 @@ impl State {
     }
 
     /// Changes the dual value of row `i` to `a`.
-    #[inline]
+    #[inline(always)]
     fn set<R: Rows>(&mut self, rows: &R, problem: &Problem<'_>, i: usize, a: f64) {
         let row = &mut self.rows[i];
         let share = self.scale * problem.rate(i) * (a - row.a);
