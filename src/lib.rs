@@ -70,6 +70,9 @@ pub mod problem;
 #[cfg(feature = "python")]
 #[allow(unsafe_code)]
 mod python;
+#[cfg(any(feature = "python", test))]
+#[allow(unsafe_code)]
+mod reserve;
 pub mod rows;
 pub mod run;
 pub mod solver;

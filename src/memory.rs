@@ -5,8 +5,18 @@
 //! that ask for memory, deep in what is done for rows and columns. Solvers and predictions return it.
 
 use std::collections::TryReserveError;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{self, Error};
+
+/// Whether there is no memory left for what is too small to be asked for here: then there is none for anything else.
+static IS_EXHAUSTED: AtomicBool = AtomicBool::new(false);
+
+/// See [`IS_EXHAUSTED`].
+#[cfg(feature = "python")]
+pub(crate) fn set_exhausted(is_exhausted: bool) {
+    IS_EXHAUSTED.store(is_exhausted, Ordering::Relaxed);
+}
 
 /// A vector of `len` zeros.
 pub(crate) fn zeros(len: usize) -> Vec<f64> {
@@ -88,7 +98,7 @@ impl<T: Clone> Duplicate<T> for [T] {
 }
 
 fn granted<T>(len: usize, answer: Result<(), TryReserveError>) {
-    if answer.is_err() {
+    if answer.is_err() || IS_EXHAUSTED.load(Ordering::Relaxed) {
         let bytes = len.saturating_mul(size_of::<T>());
         error::raise(Error::Memory { bytes });
     }

@@ -40,6 +40,7 @@ use crate::order::Sampling;
 use crate::pair::{Pair, Typed};
 use crate::predict;
 use crate::problem::{Point, Problem, Regularisation};
+use crate::reserve::WithReserve;
 use crate::rows::Rows;
 use crate::run::{Budget, Fit, Record, Watch, parameter};
 use crate::solver::{
@@ -58,8 +59,13 @@ impl From<Error> for PyErr {
     }
 }
 
+/// For the whole process, as far as it is compiled from Rust into this extension.
+#[global_allocator]
+static MEMORY: WithReserve = WithReserve::new(memory::set_exhausted);
+
 /// Does the work of a function that Python calls: what it raises, or a panic, becomes an exception like any other.
 fn guarded<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    MEMORY.fill();
     let result = catch_unwind(AssertUnwindSafe(|| error::catch(|| Ok(work()))));
     match result {
         Ok(Ok(result)) => result,
