@@ -115,8 +115,9 @@ impl<'a> Problem<'a> {
                 why,
             });
         }
-        if let Some(row) = targets.iter().position(|&y| !loss.target().accepts(y)) {
-            let (found, expected) = (targets[row], loss.target().expected());
+        let target = loss.target();
+        if let Some(row) = targets.iter().position(|&y| !target.accepts(y)) {
+            let (found, expected) = (targets[row], target.expected());
             return Err(Error::Target {
                 row,
                 found,

@@ -49,9 +49,45 @@ mod portable {
     use super::LANES;
 
     /// The numbers at `k`, and at the following places, of each input.
+    ///
+    /// (By loops: `array::map` is not always inlined, and then nothing is computed in vectors.)
     #[inline(always)]
-    fn take<const IN: usize>(inputs: [&[f64]; IN], k: usize) -> [&[f64; LANES]; IN] {
-        inputs.map(|x| x[k..].first_chunk().expect("k + LANES <= len"))
+    fn take<'a, const IN: usize>(inputs: [&'a [f64]; IN], k: usize) -> [&'a [f64; LANES]; IN] {
+        let mut taken = [&[0.0; LANES]; IN];
+        for (taken, input) in taken.iter_mut().zip(inputs) {
+            *taken = input[k..].first_chunk().expect("k + LANES <= len");
+        }
+        taken
+    }
+
+    /// The numbers of one lane.
+    #[inline(always)]
+    fn lane_of<const IN: usize>(taken: [&[f64; LANES]; IN], lane: usize) -> [f64; IN] {
+        let mut numbers = [0.0; IN];
+        for (number, taken) in numbers.iter_mut().zip(taken) {
+            *number = taken[lane];
+        }
+        numbers
+    }
+
+    /// The number at `k` of each input.
+    #[inline(always)]
+    fn pick<const IN: usize>(inputs: [&[f64]; IN], k: usize) -> [f64; IN] {
+        let mut picked = [0.0; IN];
+        for (picked, input) in picked.iter_mut().zip(inputs) {
+            *picked = input[k];
+        }
+        picked
+    }
+
+    /// The length of the shortest input.
+    #[inline(always)]
+    fn shortest<const IN: usize>(inputs: [&[f64]; IN]) -> usize {
+        let mut shortest = usize::MAX;
+        for input in inputs {
+            shortest = shortest.min(input.len());
+        }
+        shortest
     }
 
     #[inline(always)]
@@ -59,21 +95,24 @@ mod portable {
         inputs: [&[f64]; IN],
         term: impl Fn([f64; IN]) -> [f64; OUT],
     ) -> [f64; OUT] {
-        let n = inputs.map(<[f64]>::len).into_iter().min().unwrap_or(0);
+        let n = shortest(inputs);
         let whole = n - n % LANES;
         let mut sums = [[0.0; LANES]; OUT];
         for k in (0..whole).step_by(LANES) {
             let x = take(inputs, k);
             for lane in 0..LANES {
-                let terms = term(x.map(|x| x[lane]));
+                let terms = term(lane_of(x, lane));
                 for (sums, term) in sums.iter_mut().zip(terms) {
                     sums[lane] += term;
                 }
             }
         }
-        let mut totals = sums.map(|sums| sums.iter().sum::<f64>());
+        let mut totals = [0.0; OUT];
+        for (total, sums) in totals.iter_mut().zip(&sums) {
+            *total = sums.iter().sum();
+        }
         for k in whole..n {
-            for (total, term) in totals.iter_mut().zip(term(inputs.map(|x| x[k]))) {
+            for (total, term) in totals.iter_mut().zip(term(pick(inputs, k))) {
                 *total += term;
             }
         }
@@ -86,19 +125,18 @@ mod portable {
         out: &mut [f64],
         value: impl Fn([f64; IN]) -> f64,
     ) {
-        let shortest = inputs.map(<[f64]>::len).into_iter().min().unwrap_or(0);
-        let n = shortest.min(out.len());
+        let n = shortest(inputs).min(out.len());
         let whole = n - n % LANES;
         for k in (0..whole).step_by(LANES) {
             let x = take(inputs, k);
             let mut values = [0.0; LANES];
             for lane in 0..LANES {
-                values[lane] = value(x.map(|x| x[lane]));
+                values[lane] = value(lane_of(x, lane));
             }
             out[k..k + LANES].copy_from_slice(&values);
         }
         for k in whole..n {
-            out[k] = value(inputs.map(|x| x[k]));
+            out[k] = value(pick(inputs, k));
         }
     }
 }

@@ -215,7 +215,11 @@ fn sum<const OUT: usize>(
     match c {
         None => lanes::sum(level, [u, v, y], |[u, v, y]| term(u, v, y)),
         Some(c) => lanes::sum(level, [u, v, y, c], |[u, v, y, c]| {
-            term(u, v, y).map(|term| if c == 0.0 { 0.0 } else { c * term })
+            let mut terms = term(u, v, y);
+            for term in &mut terms {
+                *term = if c == 0.0 { 0.0 } else { c * *term };
+            }
+            terms
         }),
     }
 }

@@ -88,15 +88,17 @@ fn solve(
     let slopes = |from: usize, slopes: &mut [f64]| {
         slopes.fill(0.0);
         loss.slopes(slopes, problem.labels(from..from + slopes.len()).y);
+        for (i, slope) in (from..).zip(slopes) {
+            *slope *= share(i);
+        }
     };
-    watch.fill(&mut weights, size, slopes)?;
-    let gradient = design.sum(|i| share(i) * weights[i], watch)?;
+    let gradient = design.sum_blocks(&slopes, watch)?;
     let primal = losses.iter().sum::<f64>() / problem.total_weight();
     // The part of the gradient that may be left: it makes for |gradient|^2 / (2 lambda) of the gap.
     let excess = hessian::dot(&gradient, &gradient) / (2.0 * problem.lambda());
     let precision = (PART * tol * primal / excess).sqrt().min(0.1);
     // The same everywhere.
-    let curvature = loss.curvature(-weights[0], problem.target(0));
+    let curvature = loss.curvature(-loss.slope(0.0, problem.target(0)), problem.target(0));
     watch.change(&mut weights, size, |i, _| share(i) * curvature)?;
     let hessian = Hessian {
         design,

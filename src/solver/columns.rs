@@ -191,8 +191,9 @@ pub(crate) struct Part {
     /// The entries of these rows in sparse columns, times their weight, and where those of each row end.
     strays: Vec<Entry>,
     ends: Vec<usize>,
-    /// Room for the entries of a row in sparse columns.
+    /// Room for the entries of a row in sparse columns, and for the changes of the rows of a block.
     entries: Vec<Entry>,
+    changes: Vec<f64>,
     /// Products of copied columns with each other, of sparse columns with copied ones, and of sparse
     /// columns with each other.
     products: Vec<f64>,
@@ -227,8 +228,12 @@ impl Part {
             watch.share(&mut parts, 1, |number, part| {
                 let blocks = problem.blocks().skip(from + number).step_by(n_parts);
                 for block in blocks.take(rounds) {
-                    let weights = block.clone().map(&change).into_vec();
-                    rows.add_to(&mut part[0], columns, block, &weights);
+                    let part = &mut part[0];
+                    let mut changes = std::mem::take(&mut part.changes);
+                    changes.clear();
+                    memory::extend(&mut changes, block.clone().map(&change));
+                    rows.add_to(part, columns, block, &changes);
+                    part.changes = changes;
                 }
             });
             watch.beat_in_time()?;
@@ -273,6 +278,7 @@ impl Part {
             strays: Vec::new(),
             ends: memory::with_capacity(COPIED),
             entries: memory::filled(n_cols, (0, 0.0)),
+            changes: Vec::new(),
             products: memory::zeros(width * width),
             mixed: memory::zeros(if has_sparse { n_cols * width } else { 0 }),
             sparse: System::new(if has_sparse { n_cols } else { 0 }),

@@ -244,7 +244,7 @@ impl Design<'_, '_> {
     }
 
     /// [`Self::sum`] for shares that `fill(from, shares)` computes for the rows from `from` on.
-    fn sum_blocks(
+    pub(crate) fn sum_blocks(
         &self,
         fill: &(dyn Fn(usize, &mut [f64]) + Sync),
         watch: &mut Watch<'_>,
