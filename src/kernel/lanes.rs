@@ -49,10 +49,8 @@ mod portable {
     use super::LANES;
 
     /// The numbers at `k`, and at the following places, of each input.
-    ///
-    /// (By loops: `array::map` is not always inlined, and then nothing is computed in vectors.)
     #[inline(always)]
-    fn take<'a, const IN: usize>(inputs: [&'a [f64]; IN], k: usize) -> [&'a [f64; LANES]; IN] {
+    fn take<const IN: usize>(inputs: [&[f64]; IN], k: usize) -> [&[f64; LANES]; IN] {
         let mut taken = [&[0.0; LANES]; IN];
         for (taken, input) in taken.iter_mut().zip(inputs) {
             *taken = input[k..].first_chunk().expect("k + LANES <= len");
@@ -61,6 +59,9 @@ mod portable {
     }
 
     /// The numbers of one lane.
+    ///
+    /// (By a loop, like all that [`sum`] does with arrays: there, `array::map` is not always inlined, and then nothing is
+    /// computed in vectors. In [`map`], such loops make the compiler gather numbers that lie side by side.)
     #[inline(always)]
     fn lane_of<const IN: usize>(taken: [&[f64; LANES]; IN], lane: usize) -> [f64; IN] {
         let mut numbers = [0.0; IN];
@@ -128,15 +129,16 @@ mod portable {
         let n = shortest(inputs).min(out.len());
         let whole = n - n % LANES;
         for k in (0..whole).step_by(LANES) {
-            let x = take(inputs, k);
+            let x: [&[f64; LANES]; IN] =
+                inputs.map(|x| x[k..].first_chunk().expect("k + LANES <= len"));
             let mut values = [0.0; LANES];
             for lane in 0..LANES {
-                values[lane] = value(lane_of(x, lane));
+                values[lane] = value(x.map(|x| x[lane]));
             }
             out[k..k + LANES].copy_from_slice(&values);
         }
         for k in whole..n {
-            out[k] = value(pick(inputs, k));
+            out[k] = value(inputs.map(|x| x[k]));
         }
     }
 }
