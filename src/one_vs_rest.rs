@@ -159,13 +159,11 @@ impl<'a> OneVsRest<'a> {
                 ..budget.clone()
             };
             let mut monitor = monitors.of_class(class, in_caller(self.n_classes));
-            match heads.get(class).and_then(take) {
-                Some(head) => solver.go_on(&problem, &budget, head, &mut *monitor),
-                None => {
-                    let start = starts.map(|starts| starts[class]);
-                    solver.solve(&problem, &budget, start, &mut *monitor)
-                }
+            if let Some(head) = heads.get(class).and_then(take) {
+                return solver.go_on(&problem, &budget, head, &mut *monitor);
             }
+            let start = starts.map(|starts| starts[class]);
+            solver.solve(&problem, &budget, start, &mut *monitor)
         };
         let max_time = budget.max_time;
         let mut idle = || monitors.idle();
