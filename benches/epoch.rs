@@ -34,11 +34,12 @@ use criterion::{
     criterion_main,
 };
 use ndarray::ArrayView2;
+use sdca_rs::data::{Data, Storage};
 use sdca_rs::kernel::{Index, Level, Loan, Real};
 use sdca_rs::loss::{Loss, SPECS, SmoothHinge, Target, Visitor, dispatch};
 use sdca_rs::order::Generator;
 use sdca_rs::problem::{Problem, Regularisation};
-use sdca_rs::rows::{Csr, Dense, Rows};
+use sdca_rs::rows::{Csr, Dense, Pattern, Rows};
 use sdca_rs::run::{Budget, Unwatched};
 use sdca_rs::solver::{Asdca, DualGradient, FirstEpoch, Pegasos, Sdca, Solver, Subgradient};
 
@@ -126,44 +127,56 @@ impl<'c, S: Solver> Bench<'c, S> {
         self.pattern::<i64, _>(loss);
     }
 
-    fn dense<F: Real + From<f32>, L: Loss>(&mut self, loss: L) {
+    fn dense<F: Real + From<f32>, L: Loss>(&mut self, loss: L)
+    where
+        for<'a> Storage<'a>: From<Dense<'a, F>>,
+    {
         let values = numbers::<F>(N_ROWS * NARROW, 6);
         let x = ArrayView2::from_shape((N_ROWS, NARROW), &values).expect("as many as that");
         let rows = Dense::new(x).expect("C order");
         let (number, level) = (type_name::<F>(), Level::best().name());
         let storage = format!("dense/{number}/{level}");
-        self.measure(&storage, &format!("{N_ROWS}x{NARROW}"), &rows, loss);
+        self.measure(&storage, &format!("{N_ROWS}x{NARROW}"), rows, loss);
     }
 
-    fn csr<F: Real + From<f32>, I: Index + TryFrom<usize>, L: Loss>(&mut self, loss: L) {
+    fn csr<F: Real + From<f32>, I: Index + TryFrom<usize>, L: Loss>(&mut self, loss: L)
+    where
+        for<'a> Storage<'a>: From<Csr<'a, F, I>>,
+    {
         let (values, indices) = (numbers::<F>(N_ROWS * PER_ROW, 7), columns::<I>(8));
         let rows = compressed(&values, &indices);
         let storage = format!("csr/{}/{}", type_name::<F>(), type_name::<I>());
         let shape = format!("{N_ROWS}x{WIDE}/{PER_ROW}");
-        self.measure(&storage, &shape, &rows, loss);
+        self.measure(&storage, &shape, rows, loss);
     }
 
-    fn pattern<I: Index + TryFrom<usize>, L: Loss>(&mut self, loss: L) {
+    fn pattern<I: Index + TryFrom<usize>, L: Loss>(&mut self, loss: L)
+    where
+        for<'a> Storage<'a>: From<Pattern<'a, I>>,
+    {
         let (values, indices) = (vec![0.3; N_ROWS * PER_ROW], columns::<I>(8));
         let rows = compressed(&values, &indices);
         let Ok(rows) = rows.into_pattern() else {
             panic!("more than one value in a row");
         };
         let shape = format!("{N_ROWS}x{WIDE}/{PER_ROW}");
-        self.measure(
-            &format!("pattern/{}", type_name::<I>()),
-            &shape,
-            &rows,
-            loss,
-        );
+        self.measure(&format!("pattern/{}", type_name::<I>()), &shape, rows, loss);
     }
 
-    fn measure<R: Rows, L: Loss>(&mut self, storage: &str, shape: &str, rows: &R, loss: L) {
+    fn measure<'a, R: Rows + Into<Storage<'a>>, L: Loss>(
+        &mut self,
+        storage: &str,
+        shape: &str,
+        rows: R,
+        loss: L,
+    ) {
         let targets = targets(L::TARGET);
         let c = Regularisation::C(1.0);
-        let problem = Problem::new(rows, &targets, None, loss, c, true).expect("a valid problem");
+        let n_stored = rows.n_stored() as u64;
+        let data = Data::new(rows, None).expect("valid rows");
+        let problem = Problem::new(data, &targets, loss, c, true).expect("a valid problem");
         let Self { group, solver } = self;
-        group.throughput(Throughput::Elements(rows.n_stored() as u64));
+        group.throughput(Throughput::Elements(n_stored));
         let id = BenchmarkId::new(format!("{storage}/{}", L::NAME), shape);
         group.bench_function(id, |b| {
             b.iter_custom(|n| (0..n).map(|_| epoch(solver, black_box(&problem))).sum());

@@ -14,6 +14,7 @@
 //!
 //! ```
 //! use ndarray::array;
+//! use sdca_rs::data::Data;
 //! use sdca_rs::loss::Log;
 //! use sdca_rs::problem::{Problem, Regularisation};
 //! use sdca_rs::rows::Dense;
@@ -22,8 +23,8 @@
 //!
 //! let x = array![[0.0, 1.0], [1.0, 1.0], [2.0, -1.0], [3.0, 0.5]];
 //! let y = [-1.0, -1.0, 1.0, 1.0];
-//! let rows = Dense::new(x.view())?;
-//! let problem = Problem::new(&rows, &y, None, Log, Regularisation::C(1.0), true)?;
+//! let data = Data::new(Dense::new(x.view())?, None)?;
+//! let problem = Problem::new(data, &y, Log, Regularisation::C(1.0), true)?;
 //! let fit = Sdca::default().solve(&problem, &Budget::default(), None, &mut Unwatched)?;
 //!
 //! assert_eq!(fit.stop, StopReason::Converged);
@@ -41,6 +42,7 @@
 //! | [`one_vs_rest`] | several classes: one binary problem each over the same rows, in parallel     |
 //! | [`solver`]      | the algorithms, one file each                                                |
 //! | [`order`]       | seeded visiting orders                                                       |
+//! | [`data`]        | rows and weights, and what is computed from them alone, once                 |
 //! | [`problem`]     | `P`, `D`, `w(a)`, the gap: the certificate                                   |
 //! | [`intercept`]   | the exact, unregularised intercept                                           |
 //! | [`rows`]        | dense and sparse rows, borrowed; sparse ones of one value each               |
@@ -56,6 +58,7 @@
 #![deny(unsafe_code)]
 
 mod crew;
+pub mod data;
 pub mod error;
 pub mod intercept;
 #[allow(unsafe_code)]
@@ -64,7 +67,6 @@ pub mod loss;
 mod memory;
 pub mod one_vs_rest;
 pub mod order;
-mod pair;
 pub mod predict;
 pub mod problem;
 #[cfg(feature = "python")]
@@ -76,6 +78,7 @@ mod reserve;
 pub mod rows;
 pub mod run;
 pub mod solver;
+mod steps;
 pub mod theory;
 
 pub use error::Error;

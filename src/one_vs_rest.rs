@@ -5,6 +5,7 @@
 //!
 //! ```
 //! use ndarray::array;
+//! use sdca_rs::data::Data;
 //! use sdca_rs::loss::Hinge;
 //! use sdca_rs::one_vs_rest::OneVsRest;
 //! use sdca_rs::problem::Regularisation;
@@ -13,9 +14,9 @@
 //! use sdca_rs::solver::Sdca;
 //!
 //! let x = array![[0.0, 1.0], [0.2, 0.9], [1.0, 0.0], [0.9, 0.1], [-1.0, -1.0]];
-//! let rows = Dense::new(x.view())?;
+//! let data = Data::new(Dense::new(x.view())?, None)?;
 //! let c = Regularisation::C(10.0);
-//! let problems = OneVsRest::new(&rows, (&[0, 0, 1, 1, 2], 3), None, Hinge, c, true);
+//! let problems = OneVsRest::new(data, (&[0, 0, 1, 1, 2], 3), Hinge, c, true);
 //! let fits = problems.fit(&Sdca::default(), &Budget::default(), None, 2, &Unwatched)?;
 //!
 //! assert_eq!(fits.len(), 3);
@@ -30,14 +31,14 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
+use crate::data::Data;
 use crate::error::Error;
 use crate::loss::Loss;
 use crate::memory::{self, IntoVec as _};
-use crate::pair::{Pair, Typed};
 use crate::problem::{Problem, Regularisation};
-use crate::rows::Rows;
 use crate::run::{Budget, Fit, LOOK_EVERY, Monitor, Unwatched};
 use crate::solver::{GROUP, Head, Solver, Start};
+use crate::steps::Steps;
 
 /// Who watches the problems of several classes, which may be solved in several threads at a time.
 pub trait Monitors: Sync {
@@ -58,60 +59,54 @@ impl Monitors for Unwatched {
 /// One problem for each class against the rest.
 #[derive(Clone)]
 pub struct OneVsRest<'a> {
-    pair: Arc<dyn Pair + 'a>,
+    data: Arc<Data<'a>>,
+    loss: Arc<dyn Steps>,
     classes: &'a [u32],
     n_classes: usize,
-    weights: Option<&'a [f64]>,
     regularisation: Regularisation,
     fit_intercept: bool,
 }
 
 impl<'a> OneVsRest<'a> {
     /// States the problems, for rows whose classes are numbered `0..n_classes`. See [`Problem::new`].
-    pub fn new<R: Rows, L: Loss>(
-        rows: &'a R,
+    pub fn new<L: Loss>(
+        data: impl Into<Arc<Data<'a>>>,
         (classes, n_classes): (&'a [u32], usize),
-        weights: Option<&'a [f64]>,
         loss: L,
         regularisation: Regularisation,
         fit_intercept: bool,
     ) -> Self {
-        let pair = Arc::new(Typed { rows, loss });
-        Self::of(
-            pair,
-            (classes, n_classes),
-            weights,
-            regularisation,
-            fit_intercept,
-        )
+        let (data, loss) = (data.into(), Arc::new(loss));
+        let classes = (classes, n_classes);
+        Self::of(data, classes, loss, regularisation, fit_intercept)
     }
 
     /// See [`Self::new`].
     pub(crate) fn of(
-        pair: Arc<dyn Pair + 'a>,
+        data: Arc<Data<'a>>,
         (classes, n_classes): (&'a [u32], usize),
-        weights: Option<&'a [f64]>,
+        loss: Arc<dyn Steps>,
         regularisation: Regularisation,
         fit_intercept: bool,
     ) -> Self {
         Self {
-            pair,
+            data,
+            loss,
             classes,
             n_classes,
-            weights,
             regularisation,
             fit_intercept,
         }
     }
 
     /// The problem with these targets, those of a class.
-    fn problem<'p>(&'p self, targets: &'p [f64]) -> Result<Problem<'p>, Error>
+    fn problem<'p>(&self, targets: &'p [f64]) -> Result<Problem<'p>, Error>
     where
         'a: 'p,
     {
-        let pair: Arc<dyn Pair + 'p> = self.pair.clone();
-        let (strength, fit_intercept) = (self.regularisation, self.fit_intercept);
-        Problem::of(pair, targets, self.weights, strength, fit_intercept)
+        let data: Arc<Data<'p>> = self.data.clone();
+        let (loss, strength) = (Arc::clone(&self.loss), self.regularisation);
+        Problem::of(data, targets, loss, strength, self.fit_intercept)
     }
 
     /// The fits of all classes, on up to `n_threads` threads: from `starts`, if there are as many as classes; else

@@ -1,8 +1,8 @@
 //! Predictions of fitted models.
 
+use crate::data::{Storage, rows_per_block, with_rows};
 use crate::error::{self, Error};
 use crate::memory;
-use crate::problem::rows_per_block;
 use crate::rows::Rows;
 use crate::run::Watch;
 
@@ -14,56 +14,60 @@ const PER_THREAD: usize = 1 << 20;
 ///
 /// `coefs` holds the models one after the other, `n_cols` numbers each. Up to `n_threads` threads share
 /// the rows; the result does not depend on how many.
-pub fn predictions<R: Rows>(
-    rows: &R,
+pub fn predictions(
+    rows: &Storage<'_>,
     coefs: &[f64],
     intercepts: &[f64],
     n_threads: usize,
     watch: &mut Watch<'_>,
 ) -> Result<Vec<f64>, Error> {
     error::catch(|| {
-        let mut out = memory::zeros(rows.n_rows().saturating_mul(intercepts.len()));
+        let mut out = memory::zeros(rows.blocks().n_rows().saturating_mul(intercepts.len()));
         write_predictions(rows, coefs, intercepts, n_threads, watch, &mut out)?;
         Ok(out)
     })
 }
 
 /// [`predictions`], written over `out`.
-pub fn write_predictions<R: Rows>(
-    rows: &R,
+pub fn write_predictions(
+    rows: &Storage<'_>,
     coefs: &[f64],
     intercepts: &[f64],
     n_threads: usize,
     watch: &mut Watch<'_>,
     out: &mut [f64],
 ) -> Result<(), Error> {
-    let models = Models::new(rows, coefs, intercepts)?;
-    models.for_rows(n_threads, watch, out, intercepts.len(), |i, out| {
-        for (out, score) in out.iter_mut().zip(models.scores(i)) {
-            *out = score;
-        }
+    with_rows!(rows, rows => {
+        let models = Models::new(rows, coefs, intercepts)?;
+        models.for_rows(n_threads, watch, out, intercepts.len(), |i, out| {
+            for (out, score) in out.iter_mut().zip(models.scores(i)) {
+                *out = score;
+            }
+        })
     })
 }
 
 /// Which model has the largest of the [`predictions`] for each row, the first of several; written over `out`. The
 /// predictions themselves are not kept.
-pub fn write_best<R: Rows>(
-    rows: &R,
+pub fn write_best(
+    rows: &Storage<'_>,
     coefs: &[f64],
     intercepts: &[f64],
     n_threads: usize,
     watch: &mut Watch<'_>,
     out: &mut [i64],
 ) -> Result<(), Error> {
-    let models = Models::new(rows, coefs, intercepts)?;
-    models.for_rows(n_threads, watch, out, 1, |i, out| {
-        let mut best = (0, f64::NEG_INFINITY);
-        for (k, score) in (0..).zip(models.scores(i)) {
-            if score > best.1 {
-                best = (k, score);
+    with_rows!(rows, rows => {
+        let models = Models::new(rows, coefs, intercepts)?;
+        models.for_rows(n_threads, watch, out, 1, |i, out| {
+            let mut best = (0, f64::NEG_INFINITY);
+            for (k, score) in (0..).zip(models.scores(i)) {
+                if score > best.1 {
+                    best = (k, score);
+                }
             }
-        }
-        out[0] = best.0;
+            out[0] = best.0;
+        })
     })
 }
 

@@ -19,16 +19,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::data::Data;
 use crate::error::Error;
 use crate::intercept::{self, Minimum};
-use crate::kernel::{Level, lanes};
 use crate::loss::blocks::{Labels, LossBlocks};
 use crate::loss::{Loss, Target};
 use crate::memory;
-use crate::pair::{Pair, Typed};
-use crate::rows::Rows;
 use crate::rows::blocks::RowBlocks;
-use crate::run::{BLOCK, Certificate, Watch, parameter};
+use crate::run::{Certificate, Watch, parameter};
+use crate::steps::Steps;
 
 /// How strongly `w` is regularised.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,40 +41,37 @@ pub enum Regularisation {
 /// Rows, targets, weights, loss and regularisation: what is to be minimised.
 #[derive(Clone)]
 pub struct Problem<'a> {
-    pair: Arc<dyn Pair + 'a>,
+    data: Arc<Data<'a>>,
+    loss: Arc<dyn Steps>,
     targets: &'a [f64],
-    weights: Option<&'a [f64]>,
     lambda: f64,
     fit_intercept: bool,
-    total_weight: f64,
 }
 
 impl<'a> Problem<'a> {
-    /// States the problem, after checking that its parts fit together. A row of weight 0 counts as
-    /// absent; no weights means that all are 1.
-    pub fn new<R: Rows, L: Loss>(
-        rows: &'a R,
+    /// States the problem, after checking that its parts fit together. Problems may share their data.
+    pub fn new<L: Loss>(
+        data: impl Into<Arc<Data<'a>>>,
         targets: &'a [f64],
-        weights: Option<&'a [f64]>,
         loss: L,
         regularisation: Regularisation,
         fit_intercept: bool,
     ) -> Result<Self, Error> {
-        let pair = Arc::new(Typed { rows, loss });
-        Self::of(pair, targets, weights, regularisation, fit_intercept)
+        let (data, loss) = (data.into(), Arc::new(loss));
+        Self::of(data, targets, loss, regularisation, fit_intercept)
     }
 
     /// See [`Self::new`].
     pub(crate) fn of(
-        pair: Arc<dyn Pair + 'a>,
+        data: Arc<Data<'a>>,
         targets: &'a [f64],
-        weights: Option<&'a [f64]>,
+        loss: Arc<dyn Steps>,
         regularisation: Regularisation,
         fit_intercept: bool,
     ) -> Result<Self, Error> {
-        let problem = Self::part_of(pair, targets, weights, regularisation, fit_intercept)?;
+        let problem = Self::part_of(data, targets, loss, regularisation, fit_intercept)?;
         if problem.loss().target() == Target::Label {
-            let mut labels = problem.counting().map(|i| targets[i]);
+            let mut labels = problem.data.counting().map(|i| targets[i]);
             let first = labels.next();
             if labels.all(|y| Some(y) == first) {
                 return Err(Error::OneClass);
@@ -85,27 +81,26 @@ impl<'a> Problem<'a> {
     }
 
     /// As [`Self::new`], for a part of a larger problem, in which all labels may be the same.
-    pub fn part<R: Rows, L: Loss>(
-        rows: &'a R,
+    pub fn part<L: Loss>(
+        data: impl Into<Arc<Data<'a>>>,
         targets: &'a [f64],
-        weights: Option<&'a [f64]>,
         loss: L,
         regularisation: Regularisation,
         fit_intercept: bool,
     ) -> Result<Self, Error> {
-        let pair = Arc::new(Typed { rows, loss });
-        Self::part_of(pair, targets, weights, regularisation, fit_intercept)
+        let (data, loss) = (data.into(), Arc::new(loss));
+        Self::part_of(data, targets, loss, regularisation, fit_intercept)
     }
 
     /// See [`Self::part`].
     pub(crate) fn part_of(
-        pair: Arc<dyn Pair + 'a>,
+        data: Arc<Data<'a>>,
         targets: &'a [f64],
-        weights: Option<&'a [f64]>,
+        loss: Arc<dyn Steps>,
         regularisation: Regularisation,
         fit_intercept: bool,
     ) -> Result<Self, Error> {
-        let (n_rows, loss) = (pair.rows().n_rows(), pair.loss());
+        let (n_rows, total_weight) = (data.n_rows(), data.total_weight());
         let why = "one for each row of X";
         if targets.len() != n_rows {
             return Err(Error::Length {
@@ -125,34 +120,6 @@ impl<'a> Problem<'a> {
                 loss: loss.name(),
             });
         }
-        let mut total_weight = n_rows as f64;
-        if let Some(weights) = weights {
-            if weights.len() != n_rows {
-                return Err(Error::Length {
-                    name: "sample_weight",
-                    found: weights.len(),
-                    expected: n_rows,
-                    why,
-                });
-            }
-            if let Some(row) = weights.iter().position(|&c| !(c.is_finite() && c >= 0.0)) {
-                return Err(Error::Weight {
-                    row,
-                    found: weights[row],
-                });
-            }
-            total_weight = weights.iter().sum();
-            if total_weight == 0.0 {
-                return Err(Error::NoWeight);
-            }
-            if !total_weight.is_normal() {
-                return Err(parameter(
-                    "sample_weight",
-                    format!("a sum of {total_weight:e}"),
-                    "weights whose sum is neither infinite nor subnormal",
-                ));
-            }
-        }
         let lambda = match regularisation {
             Regularisation::C(c) if c.is_finite() && c > 0.0 => 1.0 / (c * total_weight),
             Regularisation::C(c) => return Err(parameter("C", c, "a finite number > 0")),
@@ -161,7 +128,7 @@ impl<'a> Problem<'a> {
                 return Err(parameter("lam", lambda, "a finite number > 0"));
             }
         };
-        if lambda.is_normal() && !(lambda * total_weight).is_normal() && weights.is_some() {
+        if lambda.is_normal() && !(lambda * total_weight).is_normal() && data.weights().is_some() {
             return Err(parameter(
                 "sample_weight",
                 format!("a sum of {total_weight:e} for lambda = {lambda:e}"),
@@ -179,28 +146,32 @@ impl<'a> Problem<'a> {
             return Err(parameter(name, format!("lambda = {lambda:e}"), expected));
         }
         Ok(Self {
-            pair,
+            data,
+            loss,
             targets,
-            weights,
             lambda,
             fit_intercept,
-            total_weight,
         })
+    }
+
+    /// The data.
+    pub fn data(&self) -> &Data<'a> {
+        &self.data
     }
 
     /// The rows, block by block.
     pub(crate) fn rows(&self) -> &dyn RowBlocks {
-        self.pair.rows()
+        self.data.rows()
     }
 
     /// The loss, block by block.
     pub(crate) fn loss(&self) -> &dyn LossBlocks {
-        self.pair.loss()
+        &*self.loss
     }
 
-    /// Loss and rows, for steps on single rows.
-    pub(crate) fn on_rows(&self) -> &dyn Pair {
-        &*self.pair
+    /// The loss, for steps on single rows.
+    pub(crate) fn steps(&self) -> &dyn Steps {
+        &*self.loss
     }
 
     /// The name of the loss.
@@ -210,12 +181,12 @@ impl<'a> Problem<'a> {
 
     /// Number of rows.
     pub fn n_rows(&self) -> usize {
-        self.rows().n_rows()
+        self.data.n_rows()
     }
 
     /// Number of columns.
     pub fn n_cols(&self) -> usize {
-        self.rows().n_cols()
+        self.data.n_cols()
     }
 
     /// `lambda`.
@@ -230,7 +201,7 @@ impl<'a> Problem<'a> {
 
     /// `W`, the sum of the weights.
     pub fn total_weight(&self) -> f64 {
-        self.total_weight
+        self.data.total_weight()
     }
 
     /// `y_i`.
@@ -242,13 +213,15 @@ impl<'a> Problem<'a> {
     /// `c_i`.
     #[inline]
     pub fn weight(&self, i: usize) -> f64 {
-        self.weights.map_or(1.0, |c| c[i])
+        self.data.weight(i)
     }
 
     /// `c_i / W`, or 1 if there are no weights, for [`intercept::balance`].
     #[inline]
     pub(crate) fn mass(&self, i: usize) -> f64 {
-        self.weights.map_or(1.0, |c| c[i] / self.total_weight)
+        self.data
+            .weights()
+            .map_or(1.0, |c| c[i] / self.total_weight())
     }
 
     /// What predictions are measured in: 1 for labels, and where losses are curved, which has a scale of its own; else
@@ -258,8 +231,8 @@ impl<'a> Problem<'a> {
             return 1.0;
         }
         let mean_of = |term: &dyn Fn(f64) -> f64| {
-            let terms = self.counting().map(|i| {
-                let share = self.weight(i) / self.total_weight;
+            let terms = self.data.counting().map(|i| {
+                let share = self.weight(i) / self.total_weight();
                 share * term(self.targets[i])
             });
             terms.sum::<f64>()
@@ -273,41 +246,10 @@ impl<'a> Problem<'a> {
         if unit.is_normal() { unit } else { 1.0 }
     }
 
-    /// The rows of positive weight.
-    pub(crate) fn counting(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.n_rows()).filter(|&i| self.weight(i) > 0.0)
-    }
-
     /// `c_i / (lambda W)`: how much of `a_i x_i` is in `w`.
     #[inline]
     pub fn rate(&self, i: usize) -> f64 {
-        self.weight(i) / (self.lambda * self.total_weight)
-    }
-
-    /// All rows in blocks of similar work. Sums over rows are taken block by block: that keeps their
-    /// rounding error small and lets a pass be interrupted.
-    pub fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        let (n_rows, size) = (self.n_rows(), self.block_size());
-        (0..n_rows)
-            .step_by(size)
-            .map(move |from| from..n_rows.min(from + size))
-    }
-
-    /// Rows in a block, see [`Self::blocks`].
-    pub(crate) fn block_size(&self) -> usize {
-        rows_per_block(self.n_rows(), self.rows().n_stored())
-    }
-
-    /// `work` for each block, shared by the threads of the run.
-    pub(crate) fn by_blocks<T: Send>(
-        &self,
-        watch: &mut Watch<'_>,
-        work: impl Fn(Range<usize>) -> T + Sync,
-    ) -> Result<Vec<T>, Error> {
-        let (n_rows, size) = (self.n_rows(), self.block_size());
-        watch.map(n_rows.div_ceil(size), |k| {
-            work(k * size..n_rows.min((k + 1) * size))
-        })
+        self.weight(i) / (self.lambda * self.total_weight())
     }
 
     /// `P(w, b)`.
@@ -317,12 +259,12 @@ impl<'a> Problem<'a> {
         intercept: f64,
         watch: &mut Watch<'_>,
     ) -> Result<f64, Error> {
-        let losses = self.by_blocks(watch, |block| {
+        let losses = self.data.by_blocks(watch, |block| {
             let mut p = memory::zeros(block.len());
             self.rows().products(block.start, coef, &mut p);
             self.loss().values(&p, intercept, self.labels(block))
         })?;
-        Ok(losses.iter().sum::<f64>() / self.total_weight + self.penalty(coef))
+        Ok(losses.iter().sum::<f64>() / self.total_weight() + self.penalty(coef))
     }
 
     /// `w = w(a)`, written over `coef`.
@@ -335,72 +277,10 @@ impl<'a> Problem<'a> {
         coef.clear();
         memory::resize(coef, self.n_cols(), 0.0);
         if dual.iter().any(|&a| a != 0.0) {
-            self.add_rows(|i| self.rate(i) * dual[i], coef, watch)?;
+            self.data
+                .add_rows(|i| self.rate(i) * dual[i], coef, watch)?;
         }
         Ok(())
-    }
-
-    /// `sum += sum_i share(i) x_i`; returns `sum_i share(i)`.
-    pub(crate) fn add_rows(
-        &self,
-        share: impl Fn(usize) -> f64 + Sync,
-        sum: &mut [f64],
-        watch: &mut Watch<'_>,
-    ) -> Result<f64, Error> {
-        let fill = |from: usize, shares: &mut [f64]| {
-            for (i, of_row) in (from..).zip(shares) {
-                *of_row = share(i);
-            }
-        };
-        self.add_blocks(&fill, sum, watch)
-    }
-
-    /// [`Self::add_rows`] for shares that `fill(from, shares)` computes for the rows from `from` on.
-    pub(crate) fn add_blocks(
-        &self,
-        fill: &(dyn Fn(usize, &mut [f64]) + Sync),
-        sum: &mut [f64],
-        watch: &mut Watch<'_>,
-    ) -> Result<f64, Error> {
-        let add = |block: Range<usize>, sum: &mut [f64]| {
-            let (mut total, mut shares) = (0.0, [0.0; SHARES]);
-            for from in block.clone().step_by(SHARES) {
-                let shares = &mut shares[..SHARES.min(block.end - from)];
-                fill(from, shares);
-                let [of_rows] = lanes::sum(Level::best(), [shares], |[share]| [share]);
-                total += of_rows;
-                self.rows().add(from, shares, sum);
-            }
-            total
-        };
-        let mut total = 0.0;
-        if !self.sums_by_blocks() {
-            for block in self.blocks() {
-                total += add(block, sum);
-                watch.beat()?;
-            }
-            return Ok(total);
-        }
-        let (n_rows, size) = (self.n_rows(), self.block_size());
-        let part = |k: usize| {
-            let mut part = memory::zeros(self.n_cols());
-            let total = add(k * size..n_rows.min((k + 1) * size), &mut part);
-            (part, total)
-        };
-        watch.fold(n_rows.div_ceil(size), part, |(part, of_part)| {
-            for (sum, part) in sum.iter_mut().zip(part) {
-                *sum += part;
-            }
-            total += of_part;
-        })?;
-        Ok(total)
-    }
-
-    /// Whether each block sums its rows into a vector of its own, so that threads can share them: where that
-    /// is little beside the work.
-    pub(crate) fn sums_by_blocks(&self) -> bool {
-        let entries = self.block_size() * self.rows().n_stored() / self.n_rows();
-        entries >= ENTRIES_PER_COLUMN * self.n_cols()
     }
 
     /// The term of row `i` in the gap, never negative but for rounding:
@@ -508,7 +388,7 @@ impl<'a> Problem<'a> {
     fn rounding_of(&self, dual: &[f64], watch: &mut Watch<'_>) -> Result<f64, Error> {
         // Lengths are multiplied by the root of lambda before they are squared, which may overflow without it.
         let unit = 4.0 * f64::EPSILON * self.lambda.sqrt();
-        let squares = self.by_blocks(watch, |block| {
+        let squares = self.data.by_blocks(watch, |block| {
             let mut sq_norms = memory::zeros(block.len());
             self.rows().sq_norms(block.start, &mut sq_norms);
             block
@@ -633,7 +513,7 @@ impl<'a> Problem<'a> {
             0.0
         };
         let mut slopes = memory::zeros(self.n_rows());
-        watch.fill(&mut slopes, self.block_size(), |from, slopes| {
+        watch.fill(&mut slopes, self.data.block_size(), |from, slopes| {
             let block = from..from + slopes.len();
             let (p, labels) = (&point.predictions[block.clone()], self.labels(block));
             let sides = (b - apart, b + apart);
@@ -665,21 +545,9 @@ impl<'a> Problem<'a> {
         predictions.clear();
         memory::resize(predictions, self.n_rows(), 0.0);
         if coef.iter().any(|&w| w != 0.0) {
-            self.products(coef, predictions, watch)?;
+            self.data.products(coef, predictions, watch)?;
         }
         Ok(())
-    }
-
-    /// `out_i = x_i.w`.
-    pub(crate) fn products(
-        &self,
-        w: &[f64],
-        out: &mut [f64],
-        watch: &mut Watch<'_>,
-    ) -> Result<(), Error> {
-        watch.fill(out, self.block_size(), |from, out| {
-            self.rows().products(from, w, out);
-        })
     }
 
     /// Predictions and intercept for the coefficients of `point`; returns `P`.
@@ -707,18 +575,18 @@ impl<'a> Problem<'a> {
             minimum.value
         } else {
             *b = 0.0;
-            let sums = self.by_blocks(watch, |block| {
+            let sums = self.data.by_blocks(watch, |block| {
                 let labels = self.labels(block.clone());
                 self.loss().values(&predictions[block], 0.0, labels)
             })?;
-            sums.iter().sum::<f64>() / self.total_weight
+            sums.iter().sum::<f64>() / self.total_weight()
         };
         Ok(mean + self.penalty(coef))
     }
 
     /// `D(a)` for `coef = w(a)`, and the number of dual values other than zero.
     fn dual(&self, a: &[f64], coef: &[f64], watch: &mut Watch<'_>) -> Result<(f64, usize), Error> {
-        let blocks = self.by_blocks(watch, |block| {
+        let blocks = self.data.by_blocks(watch, |block| {
             let labels = self.labels(block.clone());
             let counts = |i: &usize| a[*i] != 0.0 && self.weight(*i) > 0.0;
             let support = block.clone().filter(counts).count();
@@ -726,14 +594,14 @@ impl<'a> Problem<'a> {
         })?;
         let conjugates: f64 = blocks.iter().map(|block| block.0).sum();
         let support = blocks.iter().map(|block| block.1).sum();
-        let dual = -conjugates / self.total_weight - self.penalty(coef);
+        let dual = -conjugates / self.total_weight() - self.penalty(coef);
         Ok((dual, support))
     }
 
     /// Targets and weights of a block of rows.
     pub(crate) fn labels(&self, block: Range<usize>) -> Labels<'a> {
         Labels {
-            c: self.weights.map(|c| &c[block.clone()]),
+            c: self.data.weights().map(|c| &c[block.clone()]),
             y: &self.targets[block],
         }
     }
@@ -741,14 +609,14 @@ impl<'a> Problem<'a> {
     /// Whether `P` and the gap are 0 up to what the rounding of predictions does to `P`, so that no
     /// tolerance relative to `P` can be met: the model fits perfectly.
     pub fn is_perfect(&self, point: &Point) -> bool {
-        let sums = self.blocks().map(|block| {
+        let sums = self.data.blocks().map(|block| {
             let labels = self.labels(block.clone());
             let p = &point.predictions[block];
             let unit = 64.0 * f64::EPSILON;
             self.loss().rounding(p, unit, point.intercept, labels)
         });
         // Or what underflow leaves.
-        let floor = (sums.sum::<f64>() / self.total_weight).max(intercept::LEAST_MASS);
+        let floor = (sums.sum::<f64>() / self.total_weight()).max(intercept::LEAST_MASS);
         floor.is_finite() && point.certificate.primal <= floor && point.certificate.gap <= floor
     }
 
@@ -786,10 +654,10 @@ impl<'a> Problem<'a> {
         watch: &mut Watch<'_>,
         work: impl Fn(Range<usize>) -> (f64, f64) + Sync,
     ) -> Result<(f64, f64), Error> {
-        let blocks = self.by_blocks(watch, work)?;
+        let blocks = self.data.by_blocks(watch, work)?;
         let add = |sum: (f64, f64), more: (f64, f64)| (sum.0 + more.0, sum.1 + more.1);
         let (value, slope) = blocks.into_iter().fold((0.0, 0.0), add);
-        Ok((value / self.total_weight, slope / self.total_weight))
+        Ok((value / self.total_weight(), slope / self.total_weight()))
     }
 
     /// The best `b` for predictions of 0, and the mean of the losses there: rows of one label are all alike.
@@ -797,14 +665,14 @@ impl<'a> Problem<'a> {
         // Each on its own: the weight of a label may be next to nothing beside that of the other.
         let shares = [1.0, -1.0].map(|label| {
             let has_it = |y: &&f64| **y == label;
-            let weight = match self.weights {
+            let weight = match self.data.weights() {
                 None => self.targets.iter().filter(has_it).count() as f64,
                 Some(c) => {
                     let rows = c.iter().zip(self.targets);
                     rows.filter(|(_, y)| has_it(y)).map(|(c, _)| c).sum()
                 }
             };
-            (label, weight / self.total_weight)
+            (label, weight / self.total_weight())
         });
         intercept::minimise(start, intercept::reach(self.loss()), precision, |b| {
             shares
@@ -834,22 +702,10 @@ impl<'a> Problem<'a> {
 /// To what part of `P` the intercept is the best one where the slopes there are to be a dual point.
 const SLOPES_PRECISION: f64 = 1e-14;
 
-/// Shares that are computed before their rows are added.
-const SHARES: usize = 256;
-
-/// A block sums rows into a vector of its own if it has so many times as many entries.
-const ENTRIES_PER_COLUMN: usize = 8;
-
 /// `c v`, where an infinite `v` of an absent row counts for nothing.
 #[inline]
 fn weigh(c: f64, v: f64) -> f64 {
     if c == 0.0 { 0.0 } else { c * v }
-}
-
-/// How many rows hold about [`BLOCK`] entries. The upper limit bounds the rounding error of a sum
-/// over a block and the time that a pass over very short rows takes.
-pub(crate) fn rows_per_block(n_rows: usize, n_stored: usize) -> usize {
-    (BLOCK.saturating_mul(n_rows) / n_stored.max(1)).clamp(1, 4096)
 }
 
 /// A feasible dual point, a model (mostly the one that it defines), and what they prove; see

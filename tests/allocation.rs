@@ -1,19 +1,22 @@
 //! Every allocation whose size depends on the data fails once: the fit or the predictions then return
 //! [`Error::Memory`], and the process goes on.
 //!
-//! A binary of its own, because its allocator counts for all threads.
+//! A binary of its own, because its allocator counts for all threads. With the feature `python` the crate has an allocator
+//! too, and there can be but one.
+#![cfg(not(feature = "python"))]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicIsize, Ordering};
 
 use ndarray::ArrayView2;
 use sdca_rs::Error;
+use sdca_rs::data::{Data as Rows, Storage};
 use sdca_rs::kernel::Loan;
 use sdca_rs::loss::{Hinge, Log, Loss, Squared};
 use sdca_rs::order::Generator;
 use sdca_rs::predict::predictions;
 use sdca_rs::problem::{Problem, Regularisation};
-use sdca_rs::rows::{Csr, Dense, Rows};
+use sdca_rs::rows::{Csr, Dense};
 use sdca_rs::run::{Budget, Fit, Unwatched, Watch};
 use sdca_rs::solver::{Asdca, DualGradient, Output, Pegasos, Sdca, Solver, Start, Subgradient};
 
@@ -155,16 +158,17 @@ impl Data {
     }
 }
 
-fn fit<R: Rows, L: Loss, S: Solver>(
-    rows: &R,
-    data: &Data,
+fn fit<'a, L: Loss, S: Solver>(
+    rows: impl Into<Storage<'a>>,
+    data: &'a Data,
     solver: &S,
     c: f64,
     start: Option<Start<'_>>,
 ) -> Result<Fit, Error> {
     let (weights, strength) = (Some(data.weights.as_slice()), Regularisation::C(c));
     let loss = L::with_param(1.0);
-    let problem = Problem::new(rows, &data.labels, weights, loss, strength, true)?;
+    let rows = Rows::new(rows, weights)?;
+    let problem = Problem::new(rows, &data.labels, loss, strength, true)?;
     let budget = Budget {
         max_epochs: 12,
         ..Budget::default()
@@ -181,17 +185,17 @@ fn each_allocation_that_fails_is_an_error() {
     let mut count = |what: &str, found: usize| counts.push((what.to_owned(), found));
 
     let rows = tall.rows();
-    let by_columns = || fit::<_, Log, _>(&rows, &tall, &sdca, 1.0, None);
+    let by_columns = || fit::<Log, _>(rows, &tall, &sdca, 1.0, None);
     count("log, dense", fail_each("log, dense", by_columns));
-    let hinge = || fit::<_, Hinge, _>(&rows, &tall, &sdca, 1.0, None);
+    let hinge = || fit::<Hinge, _>(rows, &tall, &sdca, 1.0, None);
     count("hinge, dense", fail_each("hinge, dense", hinge));
     let threads = Sdca {
         n_threads: 2,
         ..Sdca::default()
     };
-    let shared = || fit::<_, Log, _>(&rows, &tall, &threads, 100.0, None);
+    let shared = || fit::<Log, _>(rows, &tall, &threads, 100.0, None);
     count("two threads", fail_each("two threads", shared));
-    let at_once = || fit::<_, Squared, _>(&rows, &tall, &sdca, 1.0, None);
+    let at_once = || fit::<Squared, _>(rows, &tall, &sdca, 1.0, None);
     count("squared, dense", fail_each("squared, dense", at_once));
 
     for output in [Output::Average, Output::Random] {
@@ -199,17 +203,13 @@ fn each_allocation_that_fails_is_an_error() {
             output,
             ..Sdca::default()
         };
-        let found = fail_each("study", || {
-            fit::<_, Hinge, _>(&rows, &tall, &study, 1.0, None)
-        });
+        let found = fail_each("study", || fit::<Hinge, _>(rows, &tall, &study, 1.0, None));
         count("an output of the theorems", found);
     }
     let asdca = Asdca::default();
     count(
         "asdca",
-        fail_each("asdca", || {
-            fit::<_, Log, _>(&rows, &tall, &asdca, 1.0, None)
-        }),
+        fail_each("asdca", || fit::<Log, _>(rows, &tall, &asdca, 1.0, None)),
     );
     let pegasos = Pegasos {
         output: Output::Average,
@@ -219,38 +219,38 @@ fn each_allocation_that_fails_is_an_error() {
     count(
         "pegasos",
         fail_each("pegasos", || {
-            fit::<_, Hinge, _>(&rows, &tall, &pegasos, 1.0, None)
+            fit::<Hinge, _>(rows, &tall, &pegasos, 1.0, None)
         }),
     );
     let subgradient = Subgradient::default();
     let found = fail_each("subgradient", || {
-        fit::<_, Hinge, _>(&rows, &tall, &subgradient, 1.0, None)
+        fit::<Hinge, _>(rows, &tall, &subgradient, 1.0, None)
     });
     count("subgradient", found);
     let dual = DualGradient::default();
     count(
         "dual gradient",
         fail_each("dual gradient", || {
-            fit::<_, Log, _>(&rows, &tall, &dual, 1.0, None)
+            fit::<Log, _>(rows, &tall, &dual, 1.0, None)
         }),
     );
 
-    let before = fit::<_, Log, _>(&rows, &tall, &sdca, 1.0, None).expect("memory enough");
-    let warm = || fit::<_, Log, _>(&rows, &tall, &sdca, 2.0, Some(Start::from(&before)));
+    let before = fit::<Log, _>(rows, &tall, &sdca, 1.0, None).expect("memory enough");
+    let warm = || fit::<Log, _>(rows, &tall, &sdca, 2.0, Some(Start::from(&before)));
     count("warm start", fail_each("warm start", warm));
 
     // Few rows that count: solved for by rows; and so many columns that conjugate gradients are the way.
     let wide = Data::new(600, 3500, 30);
-    let sparse = || fit::<_, Log, _>(&wide.csr()?, &wide, &sdca, 1e4, None);
+    let sparse = || fit::<Log, _>(wide.csr()?, &wide, &sdca, 1e4, None);
     count("log, sparse", fail_each("log, sparse", sparse));
     let square = Data::new(2000, 3500, 12);
-    let by_gradients = || fit::<_, Hinge, _>(&square.csr()?, &square, &sdca, 1e3, None);
+    let by_gradients = || fit::<Hinge, _>(square.csr()?, &square, &sdca, 1e3, None);
     count("hinge, sparse", fail_each("hinge, sparse", by_gradients));
 
     let scores = || {
         let mut unwatched = Unwatched;
         let mut watch = Watch::new(None, &mut unwatched);
-        predictions(&rows, &[1.0; 3 * 520], &[0.0; 3], 1, &mut watch)
+        predictions(&rows.into(), &[1.0; 3 * 520], &[0.0; 3], 1, &mut watch)
     };
     count("predictions", fail_each("predictions", scores));
 

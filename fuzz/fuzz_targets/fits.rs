@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use ndarray::ArrayView2;
 use sdca_rs::Error;
+use sdca_rs::data::{Data, Storage};
 use sdca_rs::kernel::Loan;
 use sdca_rs::loss::{Loss, SPECS, Target, Visitor, dispatch};
 use sdca_rs::order::Sampling;
 use sdca_rs::problem::{Problem, Regularisation};
-use sdca_rs::rows::{Csr, Dense, Pattern, Rows};
+use sdca_rs::rows::{Csr, Dense};
 use sdca_rs::run::{Budget, Fit, Monitor, Progress, StopReason};
 use sdca_rs::solver::{
     Asdca, DualGradient, FirstEpoch, Output, Pegasos, Sdca, Solver, Start, Subgradient,
@@ -43,76 +44,9 @@ extern "C" fn print() {
 
 // ---------------------------------------------------------------- rows of any storage
 
-/// Rows of any storage behind one type: solvers are compiled once for all dense ones and once for all sparse
-/// ones, which takes a quarter of the time.
-#[derive(Clone)]
-pub enum Stored<'a, const SPARSE: bool> {
-    Dense(Dense<'a, f64>),
-    Narrow(Dense<'a, f32>),
-    Csr(Csr<'a, f64, i32>),
-    CsrNarrow(Csr<'a, f32, i64>),
-    Pattern(Pattern<'a, i32>),
-}
-
-macro_rules! each {
-    ($stored:expr, $rows:ident => $work:expr) => {
-        match $stored {
-            Stored::Dense($rows) => $work,
-            Stored::Narrow($rows) => $work,
-            Stored::Csr($rows) => $work,
-            Stored::CsrNarrow($rows) => $work,
-            Stored::Pattern($rows) => $work,
-        }
-    };
-}
-
-impl<const SPARSE: bool> Rows for Stored<'_, SPARSE> {
-    const ENTRY_WORK: f64 = if SPARSE { 2.0 } else { 0.6 };
-    const IS_SPARSE: bool = SPARSE;
-
-    fn n_rows(&self) -> usize {
-        each!(self, rows => rows.n_rows())
-    }
-    fn n_cols(&self) -> usize {
-        each!(self, rows => rows.n_cols())
-    }
-    fn n_stored(&self) -> usize {
-        each!(self, rows => rows.n_stored())
-    }
-    fn dot(&self, i: usize, w: &[f64]) -> f64 {
-        each!(self, rows => rows.dot(i, w))
-    }
-    fn axpy(&self, i: usize, scale: f64, w: &mut [f64]) {
-        each!(self, rows => rows.axpy(i, scale, w));
-    }
-    fn sq_norm(&self, i: usize) -> f64 {
-        each!(self, rows => rows.sq_norm(i))
-    }
-    fn products(&self, from: usize, w: &[f64], out: &mut [f64]) {
-        each!(self, rows => rows.products(from, w, out));
-    }
-    fn add(&self, from: usize, shares: &[f64], sum: &mut [f64]) {
-        each!(self, rows => rows.add(from, shares, sum));
-    }
-    fn shifted(&self, from: usize, shift: &[f64], width: usize, out: &mut [f64]) {
-        each!(self, rows => rows.shifted(from, shift, width, out));
-    }
-    fn visit(&self, i: usize, f: impl FnMut(usize, f64)) {
-        let mut f = f;
-        let f: &mut dyn FnMut(usize, f64) = &mut f;
-        each!(self, rows => rows.visit(i, f));
-    }
-    fn prefetch_place(&self, i: usize) {
-        each!(self, rows => rows.prefetch_place(i));
-    }
-    fn prefetch(&self, i: usize) {
-        each!(self, rows => rows.prefetch(i));
-    }
-}
-
 /// How rows are stored.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Storage {
+enum Layout {
     Dense,
     Narrow,
     Csr,
@@ -136,7 +70,7 @@ struct Matrix {
 
 impl Matrix {
     /// Decodes one.
-    fn new(bytes: &mut Bytes<'_>, n_rows: usize, n_cols: usize, storage: Storage) -> Self {
+    fn new(bytes: &mut Bytes<'_>, n_rows: usize, n_cols: usize, storage: Layout) -> Self {
         let mut dense = vec![0.0; n_rows * n_cols];
         let scales = bytes.below(6);
         for x in &mut dense {
@@ -176,7 +110,7 @@ impl Matrix {
             }
             _ => {}
         }
-        if storage == Storage::Pattern {
+        if storage == Layout::Pattern {
             for row in dense.chunks_exact_mut(n_cols) {
                 let value = row.iter().copied().find(|&x| x != 0.0).unwrap_or(0.0);
                 row.iter_mut()
@@ -186,14 +120,14 @@ impl Matrix {
         }
         for x in &mut dense {
             *x = x.clamp(-f64::MAX, f64::MAX);
-            if matches!(storage, Storage::Narrow | Storage::CsrNarrow) {
+            if matches!(storage, Layout::Narrow | Layout::CsrNarrow) {
                 *x = f64::from((*x as f32).clamp(-f32::MAX, f32::MAX));
             }
         }
         let narrow: Vec<f32> = dense.iter().map(|&x| x as f32).collect();
         let (mut values, mut indices, mut indptr) = (Vec::new(), Vec::new(), vec![0]);
         // Columns in reverse, and zeros that are stored, are valid.
-        let (reverse, keep_zeros) = (bytes.flag(), bytes.flag() && storage != Storage::Pattern);
+        let (reverse, keep_zeros) = (bytes.flag(), bytes.flag() && storage != Layout::Pattern);
         for row in dense.chunks_exact(n_cols) {
             for j in 0..n_cols {
                 let j = if reverse { n_cols - 1 - j } else { j };
@@ -221,7 +155,7 @@ impl Matrix {
         &self.dense[i * self.n_cols..][..self.n_cols]
     }
 
-    fn stored<const SPARSE: bool>(&self, storage: Storage) -> Stored<'_, SPARSE> {
+    fn stored(&self, storage: Layout) -> Storage<'_> {
         let shape = (self.n_rows, self.n_cols);
         let indptr = Loan::new(&self.indptr);
         let csr = || {
@@ -229,26 +163,26 @@ impl Matrix {
             Csr::new(values, indices, indptr, self.n_cols).expect("compressed rows")
         };
         match storage {
-            Storage::Dense => {
+            Layout::Dense => {
                 let x = ArrayView2::from_shape(shape, &self.dense).expect("shape");
-                Stored::Dense(Dense::new(x).expect("C order"))
+                Dense::new(x).expect("C order").into()
             }
-            Storage::Narrow => {
+            Layout::Narrow => {
                 let x = ArrayView2::from_shape(shape, &self.narrow).expect("shape");
-                Stored::Narrow(Dense::new(x).expect("C order"))
+                Dense::new(x).expect("C order").into()
             }
-            Storage::Csr => Stored::Csr(csr()),
-            Storage::CsrNarrow => {
+            Layout::Csr => csr().into(),
+            Layout::CsrNarrow => {
                 let (values, indices) = (
                     Loan::new(&self.narrow_values),
                     Loan::new(&self.long_indices),
                 );
-                Stored::CsrNarrow(
-                    Csr::new(values, indices, indptr, self.n_cols).expect("compressed rows"),
-                )
+                let rows = Csr::new(values, indices, indptr, self.n_cols);
+                rows.expect("compressed rows").into()
             }
-            Storage::Pattern => {
-                Stored::Pattern(csr().into_pattern().expect("one value in each row"))
+            Layout::Pattern => {
+                let pattern = csr().into_pattern();
+                pattern.expect("one value in each row").into()
             }
         }
     }
@@ -379,7 +313,7 @@ struct Task<'b, 'a> {
     bytes: &'b mut Bytes<'a>,
     param: Option<f64>,
     matrix: &'b Matrix,
-    storage: Storage,
+    storage: Layout,
 }
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| run(data));
@@ -401,11 +335,11 @@ fn run(data: &[u8]) {
         }
     });
     let storage = bytes.pick(&[
-        Storage::Dense,
-        Storage::Csr,
-        Storage::Pattern,
-        Storage::Narrow,
-        Storage::CsrNarrow,
+        Layout::Dense,
+        Layout::Csr,
+        Layout::Pattern,
+        Layout::Narrow,
+        Layout::CsrNarrow,
     ]);
     let n_rows = 1 + bytes.below(8);
     let wide = bytes.byte();
@@ -428,16 +362,6 @@ impl Visitor for Task<'_, '_> {
     type Out = ();
 
     fn visit<L: Loss>(self, loss: L) {
-        if matches!(self.storage, Storage::Dense | Storage::Narrow) {
-            self.fit::<L, false>(loss);
-        } else {
-            self.fit::<L, true>(loss);
-        }
-    }
-}
-
-impl Task<'_, '_> {
-    fn fit<L: Loss, const SPARSE: bool>(self, loss: L) {
         let Self {
             bytes,
             param,
@@ -445,7 +369,6 @@ impl Task<'_, '_> {
             storage,
         } = self;
         let n_rows = matrix.n_rows;
-        let rows = &matrix.stored::<SPARSE>(storage);
         let wild = bytes.byte() % 4 == 0;
         let unit = if bytes.byte() % 4 == 0 {
             bytes.power()
@@ -480,14 +403,10 @@ impl Task<'_, '_> {
             Regularisation::Lambda(strength)
         };
         let fit_intercept = bytes.flag();
-        let Ok(problem) = Problem::new(
-            rows,
-            &y,
-            weights.as_deref(),
-            loss,
-            regularisation,
-            fit_intercept,
-        ) else {
+        let Ok(data) = Data::new(matrix.stored(storage), weights.as_deref()) else {
+            return;
+        };
+        let Ok(problem) = Problem::new(data, &y, loss, regularisation, fit_intercept) else {
             return;
         };
         let solver = Any::new(bytes, n_rows);

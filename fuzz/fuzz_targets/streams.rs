@@ -3,6 +3,7 @@
 #![no_main]
 
 use ndarray::ArrayView2;
+use sdca_rs::data::Data;
 use sdca_rs::loss::{Loss, SPECS, Visitor, dispatch};
 use sdca_rs::order::Sampling;
 use sdca_rs::problem::{Problem, Regularisation};
@@ -35,16 +36,16 @@ impl Visitor for Task<'_, '_> {
         let x: Vec<f64> = (0..n_rows * n_cols).map(|_| bytes.of(kind)).collect();
         let y: Vec<f64> = (0..n_rows).map(|_| target(L::TARGET, bytes)).collect();
         let rows = ArrayView2::from_shape((n_rows, n_cols), &x).expect("shape");
-        let rows = &Dense::new(rows).expect("C order");
+        let rows = Dense::new(rows).expect("C order");
+        let data = Data::new(rows, None).expect("no weights");
         let strength = if bytes.flag() {
             bytes.tame_power()
         } else {
             bytes.power()
         };
         let Ok(problem) = Problem::part(
-            rows,
+            data,
             &y,
-            None,
             loss,
             Regularisation::Lambda(strength),
             bytes.flag(),

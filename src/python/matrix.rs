@@ -5,9 +5,10 @@ use numpy::{
 };
 use pyo3::prelude::*;
 
+use crate::data::Storage;
 use crate::error::Error;
 use crate::kernel::{Index, Loan, Real};
-use crate::rows::{Csr, Dense, Rows};
+use crate::rows::{Csr, Dense, Pattern};
 use crate::run::parameter;
 
 /// A matrix whose storage is known only at run time.
@@ -30,15 +31,6 @@ pub(super) enum Indices<'py> {
     I64(PyReadonlyArray1<'py, i64>),
 }
 
-/// Work to be done with rows whose type is known only at run time.
-pub(super) trait RowsVisitor {
-    /// Whether the rows are read so often that it pays to look for a [`Pattern`](crate::rows::Pattern), and to
-    /// compile the work for it.
-    const READS_OFTEN: bool;
-    type Out;
-    fn visit<R: Rows>(self, rows: &R) -> Result<Self::Out, Error>;
-}
-
 impl Matrix<'_> {
     /// Number of rows, as far as that is known before the matrix is checked.
     pub(super) fn n_rows(&self) -> usize {
@@ -50,17 +42,17 @@ impl Matrix<'_> {
         }
     }
 
-    /// Finds the type of the rows and hands them to `visitor`: the one place where storage becomes
-    /// a type.
-    pub(super) fn visit<V: RowsVisitor>(&self, py: Python<'_>, visitor: V) -> PyResult<V::Out> {
+    /// The rows, borrowed. Those that are to be read often are looked through for a pattern.
+    pub(super) fn storage(&self, py: Python<'_>, is_read_often: bool) -> PyResult<Storage<'_>> {
+        let often = is_read_often;
         Ok(match self {
-            Self::Dense64(x) => visitor.visit(&dense(x)?)?,
-            Self::Dense32(x) => visitor.visit(&dense(x)?)?,
+            Self::Dense64(x) => dense(x)?.into(),
+            Self::Dense32(x) => dense(x)?.into(),
             Self::Csr(values, indices, p, n) => match (values, indices) {
-                (Values::F64(v), Indices::I32(j)) => sparse(py, csr(py, v, j, p, *n)?, visitor)?,
-                (Values::F64(v), Indices::I64(j)) => sparse(py, csr(py, v, j, p, *n)?, visitor)?,
-                (Values::F32(v), Indices::I32(j)) => sparse(py, csr(py, v, j, p, *n)?, visitor)?,
-                (Values::F32(v), Indices::I64(j)) => sparse(py, csr(py, v, j, p, *n)?, visitor)?,
+                (Values::F64(v), Indices::I32(j)) => sparse(py, csr(py, v, j, p, *n)?, often),
+                (Values::F64(v), Indices::I64(j)) => sparse(py, csr(py, v, j, p, *n)?, often),
+                (Values::F32(v), Indices::I32(j)) => sparse(py, csr(py, v, j, p, *n)?, often),
+                (Values::F32(v), Indices::I64(j)) => sparse(py, csr(py, v, j, p, *n)?, often),
             },
         })
     }
@@ -80,19 +72,21 @@ impl Matrix<'_> {
     }
 }
 
-/// Hands compressed rows to `visitor`, as a pattern if they are one and that pays.
-fn sparse<F: Real, I: Index, V: RowsVisitor>(
+/// Compressed rows, as a pattern if they are one and that pays.
+fn sparse<'a, F: Real, I: Index>(
     py: Python<'_>,
-    rows: Csr<'_, F, I>,
-    visitor: V,
-) -> Result<V::Out, Error> {
-    // Decided when it is compiled: the others need not be for patterns, too.
-    if const { !V::READS_OFTEN } {
-        return visitor.visit(&rows);
+    rows: Csr<'a, F, I>,
+    is_read_often: bool,
+) -> Storage<'a>
+where
+    Storage<'a>: From<Csr<'a, F, I>> + From<Pattern<'a, I>>,
+{
+    if !is_read_often {
+        return rows.into();
     }
     match py.detach(|| rows.into_pattern()) {
-        Ok(pattern) => visitor.visit(&pattern),
-        Err(rows) => visitor.visit(&rows),
+        Ok(pattern) => pattern.into(),
+        Err(rows) => rows.into(),
     }
 }
 

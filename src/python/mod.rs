@@ -32,22 +32,22 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::data::Data;
 use crate::error::{self, Error};
 use crate::loss::{self, Link, Loss, SPECS, Target};
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::one_vs_rest::{self, Monitors as _, OneVsRest};
 use crate::order::Sampling;
-use crate::pair::{Pair, Typed};
 use crate::predict;
 use crate::problem::{Point, Problem, Regularisation};
 use crate::reserve::WithReserve;
-use crate::rows::Rows;
 use crate::run::{Budget, Fit, Record, Watch, parameter};
 use crate::solver::{
     Asdca, DualGradient, FirstEpoch, LearningRate, Model, Output, Pegasos, Scales, Sdca, Solver,
     Start, Stream, Subgradient,
 };
-use matrix::{Matrix, RowsVisitor};
+use crate::steps::Steps;
+use matrix::Matrix;
 use watcher::{Outside, Watcher, Watchers};
 
 impl From<Error> for PyErr {
@@ -147,40 +147,24 @@ fn losses(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         .collect()
 }
 
-/// Work on rows and a loss whose types are known only at run time.
-trait Job: Send {
-    /// See [`RowsVisitor::READS_OFTEN`].
-    const READS_OFTEN: bool;
-    type Out: Send;
-    fn run(self, pair: Arc<dyn Pair + '_>) -> Result<Self::Out, Error>;
+/// The loss called `name`.
+fn loss_named(name: &str, param: Option<f64>) -> Result<Arc<dyn Steps>, Error> {
+    struct Make;
+    impl loss::Visitor for Make {
+        type Out = Arc<dyn Steps>;
+        fn visit<L: Loss>(self, loss: L) -> Self::Out {
+            Arc::new(loss)
+        }
+    }
+    loss::dispatch(name, param, Make)
 }
 
-/// Finds the types of the loss and of the rows and does the job, with the interpreter released.
-fn run<J: Job>(
+/// Does work with the interpreter released.
+fn detached<T: Send>(
     py: Python<'_>,
-    x: &Matrix<'_>,
-    loss: &str,
-    loss_param: Option<f64>,
-    job: J,
-) -> PyResult<J::Out> {
-    struct WithLoss<'py, L, J>(Python<'py>, L, J);
-    impl<L: Loss, J: Job> RowsVisitor for WithLoss<'_, L, J> {
-        const READS_OFTEN: bool = J::READS_OFTEN;
-        type Out = J::Out;
-        fn visit<R: Rows>(self, rows: &R) -> Result<J::Out, Error> {
-            let Self(py, loss, job) = self;
-            let pair = Arc::new(Typed { rows, loss });
-            py.detach(|| error::catch(|| job.run(pair)))
-        }
-    }
-    struct WithRows<'a, 'py, J>(Python<'py>, &'a Matrix<'py>, J);
-    impl<J: Job> loss::Visitor for WithRows<'_, '_, J> {
-        type Out = PyResult<J::Out>;
-        fn visit<L: Loss>(self, loss: L) -> Self::Out {
-            self.1.visit(self.0, WithLoss(self.0, loss, self.2))
-        }
-    }
-    loss::dispatch(loss, loss_param, WithRows(py, x, job))?
+    work: impl FnOnce() -> Result<T, Error> + Send,
+) -> Result<T, Error> {
+    py.detach(|| error::catch(work))
 }
 
 /// Checks a CSR matrix and says whether a column occurs twice in some row.
@@ -189,17 +173,17 @@ fn has_duplicates(py: Python<'_>, X: Matrix<'_>) -> PyResult<bool> {
     guarded(|| X.has_duplicates(py))
 }
 
-/// What is to be minimised, but for the rows, the loss and the targets.
-#[derive(Clone, Copy)]
-struct Setting<'a> {
-    weights: Option<&'a [f64]>,
+/// What is to be minimised, but for the data and the targets.
+#[derive(Clone)]
+struct Setting {
+    loss: Arc<dyn Steps>,
     regularisation: Regularisation,
     fit_intercept: bool,
 }
 
-impl<'a> Setting<'a> {
+impl Setting {
     fn new(
-        weights: Option<&'a PyReadonlyArray1<'_, f64>>,
+        (loss, param): (&str, Option<f64>),
         c: Option<f64>,
         lam: Option<f64>,
         fit_intercept: bool,
@@ -212,27 +196,29 @@ impl<'a> Setting<'a> {
                 return Err(parameter("C", found, "exactly one of C and lam").into());
             }
         };
-        let weights = weights.map(|c| slice("sample_weight", c)).transpose()?;
         Ok(Self {
-            weights,
+            loss: loss_named(loss, param)?,
             regularisation,
             fit_intercept,
         })
     }
 
-    fn problem<'r>(
-        &'r self,
-        pair: &Arc<dyn Pair + 'r>,
-        targets: &'r [f64],
-    ) -> Result<Problem<'r>, Error> {
-        Problem::of(
-            Arc::clone(pair),
-            targets,
-            self.weights,
-            self.regularisation,
-            self.fit_intercept,
-        )
+    fn problem<'r>(&self, data: &Arc<Data<'r>>, targets: &'r [f64]) -> Result<Problem<'r>, Error> {
+        let (data, loss) = (Arc::clone(data), Arc::clone(&self.loss));
+        Problem::of(data, targets, loss, self.regularisation, self.fit_intercept)
     }
+}
+
+/// Rows and their weights, as Python hands them over. It may be read often, see [`Matrix::storage`].
+fn data_of<'a>(
+    py: Python<'_>,
+    rows: &'a Matrix<'_>,
+    weights: Option<&'a PyReadonlyArray1<'_, f64>>,
+    is_read_often: bool,
+) -> PyResult<Arc<Data<'a>>> {
+    let weights = weights.map(|c| slice("sample_weight", c)).transpose()?;
+    let data = Data::new(rows.storage(py, is_read_often)?, weights)?;
+    Ok(Arc::new(data))
 }
 
 fn slice<'a>(name: &'static str, array: &'a PyReadonlyArray1<'_, f64>) -> PyResult<&'a [f64]> {
@@ -448,8 +434,9 @@ fn fit<'py>(
                 steps: start.steps.as_slice()?,
             }),
         };
-        let setting = Setting::new(sample_weight.as_ref(), C, lam, fit_intercept)?;
+        let setting = Setting::new((loss, loss_param), C, lam, fit_intercept)?;
         let (y, report) = (slice("y", &y)?, report.as_ref());
+        let data = data_of(py, &X, sample_weight.as_ref(), true)?;
         let budget = &Budget {
             tol,
             max_epochs: max_iter,
@@ -469,7 +456,7 @@ fn fit<'py>(
                 outside: &outside,
             },
         };
-        let fits = run(py, &X, loss, loss_param, job);
+        let fits = detached(py, || job.run(&data));
         outside.check()?;
         let fits = fits?;
         let mut all = memory::with_capacity(fits.len());
@@ -522,7 +509,7 @@ impl<'a> Starts<'a> {
 
 struct FitJob<'a> {
     solver: &'a dyn Solver,
-    setting: Setting<'a>,
+    setting: Setting,
     y: &'a [f64],
     n_classes: usize,
     budget: &'a Budget,
@@ -531,12 +518,9 @@ struct FitJob<'a> {
     watchers: Watchers<'a>,
 }
 
-impl Job for FitJob<'_> {
-    const READS_OFTEN: bool = true;
-    type Out = Vec<Fit>;
-
-    fn run(self, pair: Arc<dyn Pair + '_>) -> Result<Vec<Fit>, Error> {
-        let (n_rows, n_cols) = (pair.rows().n_rows(), pair.rows().n_cols());
+impl FitJob<'_> {
+    fn run(self, data: &Arc<Data<'_>>) -> Result<Vec<Fit>, Error> {
+        let (n_rows, n_cols) = (data.n_rows(), data.n_cols());
         let n_problems = if self.n_classes > 2 {
             self.n_classes
         } else {
@@ -546,7 +530,7 @@ impl Job for FitJob<'_> {
             starts.check(n_problems, n_rows, n_cols)?;
         }
         if n_problems == 1 {
-            let problem = self.setting.problem(&pair, self.y)?;
+            let problem = self.setting.problem(data, self.y)?;
             let start = self.starts.map(|all| all.of(0, n_rows, n_cols));
             let mut watcher = self.watchers.of_class(0, true);
             let fit = self
@@ -561,9 +545,9 @@ impl Job for FitJob<'_> {
                 .into_vec()
         });
         let problems = OneVsRest::of(
-            pair,
+            Arc::clone(data),
             (&classes, n_problems),
-            self.setting.weights,
+            self.setting.loss,
             self.setting.regularisation,
             self.setting.fit_intercept,
         );
@@ -606,13 +590,14 @@ fn partial_fit<'py>(
         let outside = Outside::default();
         let job = StreamJob {
             pegasos,
-            setting: Setting::new(sample_weight.as_ref(), None, Some(lam), fit_intercept)?,
+            setting: Setting::new((loss, loss_param), None, Some(lam), fit_intercept)?,
             y: slice("y", &y)?,
             n_classes,
             streams: streams.map(|all| all.iter().map(|stream| stream.0.duplicate()).into_vec()),
             outside: &outside,
         };
-        let streams = run(py, &X, loss, loss_param, job);
+        let data = data_of(py, &X, sample_weight.as_ref(), false)?;
+        let streams = detached(py, || job.run(&data));
         outside.check()?;
         Ok(streams?.into_iter().map(PyStream).into_vec())
     })
@@ -620,18 +605,15 @@ fn partial_fit<'py>(
 
 struct StreamJob<'a> {
     pegasos: &'a Pegasos,
-    setting: Setting<'a>,
+    setting: Setting,
     y: &'a [f64],
     n_classes: usize,
     streams: Option<Vec<Stream>>,
     outside: &'a Outside,
 }
 
-impl Job for StreamJob<'_> {
-    const READS_OFTEN: bool = false;
-    type Out = Vec<Stream>;
-
-    fn run(self, pair: Arc<dyn Pair + '_>) -> Result<Vec<Stream>, Error> {
+impl StreamJob<'_> {
+    fn run(self, data: &Arc<Data<'_>>) -> Result<Vec<Stream>, Error> {
         let n_problems = if self.n_classes > 2 {
             self.n_classes
         } else {
@@ -657,9 +639,9 @@ impl Job for StreamJob<'_> {
                 Cow::Owned(one_vs_rest::targets(&classes, class as u32))
             };
             let problem = Problem::part_of(
-                Arc::clone(&pair),
+                Arc::clone(data),
                 &targets,
-                self.setting.weights,
+                Arc::clone(&self.setting.loss),
                 self.setting.regularisation,
                 self.setting.fit_intercept,
             )?;
@@ -805,21 +787,22 @@ fn objectives<'py>(
     guarded(|| {
         let outside = Outside::default();
         let job = ObjectivesJob {
-            setting: Setting::new(sample_weight.as_ref(), C, lam, fit_intercept)?,
+            setting: Setting::new((loss, loss_param), C, lam, fit_intercept)?,
             y: slice("y", &y)?,
             coef: slice("coef", &coef)?,
             intercept,
             dual: dual.as_ref().map(|a| slice("dual", a)).transpose()?,
             outside: &outside,
         };
-        let values = run(py, &X, loss, loss_param, job);
+        let data = data_of(py, &X, sample_weight.as_ref(), false)?;
+        let values = detached(py, || job.run(&data));
         outside.check()?;
-        values
+        Ok(values?)
     })
 }
 
 struct ObjectivesJob<'a> {
-    setting: Setting<'a>,
+    setting: Setting,
     y: &'a [f64],
     coef: &'a [f64],
     intercept: f64,
@@ -827,11 +810,8 @@ struct ObjectivesJob<'a> {
     outside: &'a Outside,
 }
 
-impl Job for ObjectivesJob<'_> {
-    const READS_OFTEN: bool = false;
-    type Out = (f64, f64);
-
-    fn run(self, pair: Arc<dyn Pair + '_>) -> Result<(f64, f64), Error> {
+impl ObjectivesJob<'_> {
+    fn run(self, data: &Arc<Data<'_>>) -> Result<(f64, f64), Error> {
         let length = |name, found, expected, why| {
             if found == expected {
                 Ok(())
@@ -847,12 +827,12 @@ impl Job for ObjectivesJob<'_> {
         length(
             "coef",
             self.coef.len(),
-            pair.rows().n_cols(),
+            data.n_cols(),
             "one for each column of X",
         )?;
         let mut watcher = Watcher::silent(self.outside);
         let mut watch = Watch::new(None, &mut watcher);
-        let problem = self.setting.problem(&pair, self.y)?;
+        let problem = self.setting.problem(data, self.y)?;
         let primal = problem.primal(self.coef, self.intercept, &mut watch)?;
         let Some(dual) = self.dual else {
             return Ok((primal, f64::NEG_INFINITY));
@@ -925,45 +905,23 @@ fn predict_into<'py>(
     n_threads: usize,
     out: Out<'_>,
 ) -> PyResult<()> {
-    struct Predict<'a, 'py> {
-        py: Python<'py>,
-        coefs: &'a [f64],
-        intercepts: &'a [f64],
-        n_threads: usize,
-        outside: &'a Outside,
-        out: Out<'a>,
-    }
-    impl RowsVisitor for Predict<'_, '_> {
-        const READS_OFTEN: bool = false;
-        type Out = ();
-        fn visit<R: Rows>(self, rows: &R) -> Result<(), Error> {
-            let (coefs, intercepts, n_threads) = (self.coefs, self.intercepts, self.n_threads);
-            let mut watcher = Watcher::silent(self.outside);
-            self.py.detach(|| {
-                let watch = &mut Watch::new(None, &mut watcher);
-                error::catch(|| match self.out {
-                    Out::Scores(out) => {
-                        predict::write_predictions(rows, coefs, intercepts, n_threads, watch, out)
-                    }
-                    Out::Classes(out) => {
-                        predict::write_best(rows, coefs, intercepts, n_threads, watch, out)
-                    }
-                })
-            })
-        }
-    }
     let outside = Outside::default();
-    let predict = Predict {
-        py,
-        coefs: coef.as_slice()?,
-        intercepts: slice("intercept", intercept)?,
-        n_threads,
-        outside: &outside,
-        out,
-    };
-    let done = X.visit(py, predict);
+    let mut watcher = Watcher::silent(&outside);
+    let (coefs, intercepts) = (coef.as_slice()?, slice("intercept", intercept)?);
+    let rows = &X.storage(py, false)?;
+    let done = detached(py, || {
+        let watch = &mut Watch::new(None, &mut watcher);
+        match out {
+            Out::Scores(out) => {
+                predict::write_predictions(rows, coefs, intercepts, n_threads, watch, out)
+            }
+            Out::Classes(out) => {
+                predict::write_best(rows, coefs, intercepts, n_threads, watch, out)
+            }
+        }
+    });
     outside.check()?;
-    done
+    Ok(done?)
 }
 
 /// The result of a fit.

@@ -26,10 +26,11 @@
 //! values `-phi'`: the certificate is `P(w) - D(a)`. The intercept is that of [`super::sdca`]: one
 //! more column of centred rows, whose centre moves after each epoch.
 
+use crate::data::rows_per_block;
 use crate::error::{self, Error};
 use crate::memory;
 use crate::order::{Order, Sampling};
-use crate::problem::{Point, Problem, rows_per_block};
+use crate::problem::{Point, Problem};
 use crate::run::{Budget, Fit, Monitor, Watch, parameter};
 use crate::solver::batch::Team;
 use crate::solver::course::{self, Pace, Process};

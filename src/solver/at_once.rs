@@ -52,7 +52,7 @@ pub(crate) fn run(
     if problem.fit_intercept() {
         memory::resize(&mut mu, problem.rows().n_cols(), 0.0);
         let share = |i| problem.weight(i) / problem.total_weight();
-        problem.add_rows(share, &mut mu, watch)?;
+        problem.data().add_rows(share, &mut mu, watch)?;
     }
     let design = Design {
         problem,
@@ -78,10 +78,10 @@ fn solve(
     watch: &mut Watch<'_>,
 ) -> Result<Option<(Point, f64)>, Error> {
     let problem = design.problem;
-    let (loss, size) = (problem.loss(), problem.block_size());
+    let (loss, size) = (problem.loss(), problem.data().block_size());
     let share = |i: usize| problem.weight(i) / problem.total_weight();
     let mut weights = memory::zeros(problem.n_rows());
-    let losses = problem.by_blocks(watch, |block| {
+    let losses = problem.data().by_blocks(watch, |block| {
         let labels = problem.labels(block.clone());
         loss.values(&weights[block], 0.0, labels)
     })?;

@@ -211,7 +211,7 @@ impl Part {
         watch: &mut Watch<'_>,
     ) -> Result<Self, Error> {
         let rows = problem.rows();
-        let n_blocks = rows.n_rows().div_ceil(problem.block_size());
+        let n_blocks = rows.n_rows().div_ceil(problem.data().block_size());
         let products = rows.n_stored() as f64 * rows.n_stored() as f64 / rows.n_rows() as f64;
         let cells = rows.n_cols() * rows.n_cols();
         let room = products / (cells as f64 * ENTRIES_PER_CELL);
@@ -222,11 +222,11 @@ impl Part {
         let new = || Self::new(columns, problem.fit_intercept(), mu);
         let mut parts = vec![sums.unwrap_or_else(new)];
         parts.resize_with(n_parts, new);
-        let of_block = problem.block_size() as f64 * columns.work();
+        let of_block = problem.data().block_size() as f64 * columns.work();
         let rounds = (WORK / of_block).clamp(1.0, MAX_ROUNDS) as usize;
         for from in (0..n_blocks).step_by(rounds * n_parts) {
             watch.share(&mut parts, 1, |number, part| {
-                let blocks = problem.blocks().skip(from + number).step_by(n_parts);
+                let blocks = problem.data().blocks().skip(from + number).step_by(n_parts);
                 for block in blocks.take(rounds) {
                     let part = &mut part[0];
                     let mut changes = std::mem::take(&mut part.changes);
@@ -457,6 +457,7 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Data;
     use crate::loss::Huber;
     use crate::loss::Loss;
     use crate::problem::Regularisation;
@@ -479,7 +480,8 @@ mod tests {
         let rows = arrays.rows(D);
         let (targets, loss) = (vec![0.0; N], Huber::with_param(1.0));
         let lambda = Regularisation::Lambda(1.0);
-        let problem = Problem::new(&rows, &targets, None, loss, lambda, fit_intercept);
+        let data = Data::new(rows.clone(), None).expect("valid");
+        let problem = Problem::new(data, &targets, loss, lambda, fit_intercept);
         let problem = problem.expect("a problem");
         let columns = Columns::new(&rows);
         assert_eq!(columns.dense, [2, 7]);

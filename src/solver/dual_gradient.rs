@@ -147,7 +147,9 @@ impl Run<'_, '_> {
     /// The new dual values, in `next`.
     fn propose(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
         let (problem, loss) = (self.problem, self.problem.loss());
-        problem.products(&self.coef, &mut self.predictions, watch)?;
+        problem
+            .data()
+            .products(&self.coef, &mut self.predictions, watch)?;
         let proximal = |block: Range<usize>| Proximal {
             g: self.sigma,
             centre: &self.a[block],
@@ -166,7 +168,7 @@ impl Run<'_, '_> {
         for p in &mut self.predictions {
             *p += self.intercept;
         }
-        watch.fill(&mut self.next, problem.block_size(), |from, next| {
+        watch.fill(&mut self.next, problem.data().block_size(), |from, next| {
             let block = from..from + next.len();
             let along = Along::at(&self.predictions[block.clone()]);
             let (near, labels) = (&self.a[block.clone()], problem.labels(block.clone()));
@@ -191,7 +193,7 @@ impl Run<'_, '_> {
             self.change.clear();
             memory::resize(&mut self.change, problem.n_cols(), 0.0);
             let share = |i: usize| problem.rate(i) * change(i);
-            problem.add_rows(share, &mut self.change, watch)?;
+            problem.data().add_rows(share, &mut self.change, watch)?;
             // Both sides of sum_i rate_i da_i^2 sigma >= |dw|^2, by which D cannot fall.
             let curvature = self.change.iter().map(|w| w * w).sum::<f64>() / moved;
             if self.guarded && curvature > self.sigma * (1.0 + 1e-9) && curvature.is_finite() {

@@ -49,7 +49,7 @@ impl<'p, 'a> Finish<'p, 'a> {
     ) -> (f64, bool) {
         let (mut free, mut all) = (0, 0);
         let (mut values, mut curvatures) = (Vec::new(), Vec::new());
-        for block in problem.blocks() {
+        for block in problem.data().blocks() {
             let labels = problem.labels(block.clone());
             values.clear();
             memory::extend(&mut values, block.clone().map(&a));

@@ -13,8 +13,9 @@
 //! costs one sparse dot and three numbers, `m_i`, `pull` and `t`, the last two kept up to date.
 //! Without an intercept `mu` and `s` are 0, and so are `m_i` and `t`.
 
+use crate::data::Shape;
 use crate::error::Error;
-use crate::memory::{self, IntoVec as _};
+use crate::memory::{self, Duplicate as _};
 use crate::problem::Problem;
 use crate::rows::Rows;
 use crate::run::Watch;
@@ -45,20 +46,16 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Finds the mean row, then hands each row to `visit(i, m, spread)` with `m = x.mu` and
+    /// The frame of the data, whose rows are handed to `visit(i, m, spread)` with `m = x.mu` and
     /// `spread = |x - mu|^2`.
     pub(crate) fn new(
         problem: &Problem<'_>,
         watch: &mut Watch<'_>,
         visit: &mut dyn FnMut(usize, f64, f64),
     ) -> Result<Self, Error> {
-        let mut mu = memory::zeros(problem.n_cols());
-        if problem.fit_intercept() {
-            let share = |i| problem.weight(i) / problem.total_weight();
-            problem.add_rows(share, &mut mu, watch)?;
-        }
-        let mut frame = Self::at(mu);
-        frame.mean_sq_norm = frame.visit(problem, watch, visit)?;
+        let shape = problem.data().shape(problem.fit_intercept(), watch)?;
+        let mut frame = Self::of(shape);
+        Self::visit(shape, problem, visit)?;
         frame.weigh_intercept(problem, problem.total_weight());
         Ok(frame)
     }
@@ -77,15 +74,16 @@ impl Frame {
         let mut moved = 0.0;
         if problem.fit_intercept() {
             let share = |i| problem.weight(i) / problem.total_weight();
-            problem.add_rows(share, &mut mu, watch)?;
+            problem.data().add_rows(share, &mut mu, watch)?;
             for (mu, mean) in mu.iter_mut().zip(mean_before) {
                 *mu = before * mean + now * *mu;
                 moved += (*mu - mean) * (*mu - mean);
             }
         }
-        let mut frame = Self::at(mu);
-        let sq_norm = frame.visit(problem, watch, visit)?;
-        frame.mean_sq_norm = before * (sq_norm_before + moved) + now * sq_norm;
+        let shape = Shape::about(problem.data(), mu, problem.fit_intercept(), watch)?;
+        Self::visit(&shape, problem, visit)?;
+        let mut frame = Self::of(&shape);
+        frame.mean_sq_norm = before * (sq_norm_before + moved) + now * shape.mean_spread;
         frame.weigh_intercept(problem, problem.total_weight());
         Ok((frame, weight))
     }
@@ -99,6 +97,7 @@ impl Frame {
     }
 
     /// The frame with its origin at `mu`.
+    #[cfg(test)]
     pub(crate) fn at(mu: Vec<f64>) -> Self {
         let mu_sq_norm = mu.iter().map(|m| m * m).sum();
         Self {
@@ -109,51 +108,35 @@ impl Frame {
         }
     }
 
-    /// Hands each row to `visit(i, m, spread)`; returns the weighted mean of `spread`.
-    pub(crate) fn visit(
-        &self,
-        problem: &Problem<'_>,
-        watch: &mut Watch<'_>,
-        visit: &mut dyn FnMut(usize, f64, f64),
-    ) -> Result<f64, Error> {
-        let measure = |(m, sq_norm): (f64, f64)| {
-            if !problem.fit_intercept() {
-                return (m, sq_norm);
-            }
-            // On the safe side of what the three terms lose by cancelling: steps for too small a |x|^2
-            // would diverge. It also keeps the NaN that `max` would hide.
-            let lost = 8.0 * f64::EPSILON * (sq_norm + self.mu_sq_norm);
-            (m, (sq_norm - 2.0 * m + self.mu_sq_norm).max(0.0) + lost)
-        };
-        let (mut sum, mut is_finite) = (0.0, true);
-        let (n_rows, size) = (problem.n_rows(), problem.block_size());
-        let mut from = 0;
-        let block = |k: usize| {
-            let block = k * size..n_rows.min((k + 1) * size);
-            let mut sq_norms = memory::zeros(block.len());
-            problem.rows().sq_norms(block.start, &mut sq_norms);
-            let mut m = memory::zeros(block.len());
-            if problem.fit_intercept() {
-                problem.rows().products(block.start, &self.mu, &mut m);
-            }
-            m.into_iter().zip(sq_norms).map(measure).into_vec()
-        };
-        watch.fold(n_rows.div_ceil(size), block, |block| {
-            for (i, (m, spread)) in (from..).zip(&block) {
-                // Of rows of weight 0, too: 0 times what is not finite is NaN. From Python, this is what refuses
-                // infinities and NaNs.
-                is_finite &= (problem.rate(i) * spread).is_finite();
-                sum += problem.weight(i) * spread;
-                visit(i, *m, *spread);
-            }
-            from += block.len();
-        })?;
-        if !is_finite {
-            return Err(Error::Overflow {
-                what: "|x|^2 / (lambda W)",
-            });
+    /// The frame with its origin where that of the shape is.
+    fn of(shape: &Shape) -> Self {
+        Self {
+            mu: shape.mu.duplicate(),
+            mu_sq_norm: shape.mu_sq_norm,
+            s: 0.0,
+            mean_sq_norm: shape.mean_spread,
         }
-        Ok(sum / problem.total_weight())
+    }
+
+    /// Hands each row to `visit(i, m, spread)`.
+    fn visit(
+        shape: &Shape,
+        problem: &Problem<'_>,
+        visit: &mut dyn FnMut(usize, f64, f64),
+    ) -> Result<(), Error> {
+        let mut is_finite = true;
+        for (i, &spread) in shape.spreads.iter().enumerate() {
+            // Of rows of weight 0, too: 0 times what is not finite is NaN. From Python, this is what refuses
+            // infinities and NaNs.
+            is_finite &= (problem.rate(i) * spread).is_finite();
+            visit(i, shape.m(i), spread);
+        }
+        if is_finite {
+            return Ok(());
+        }
+        Err(Error::Overflow {
+            what: "|x|^2 / (lambda W)",
+        })
     }
 
     /// What adding the centred row `x`, for which `m = x.mu`, adds to `t`.
@@ -225,7 +208,7 @@ impl Sum {
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
         self.v.fill(0.0);
-        problem.add_rows(&share, &mut self.v, watch)?;
+        problem.data().add_rows(&share, &mut self.v, watch)?;
         self.pull = (0..problem.n_rows()).map(share).sum();
         self.settle(frame);
         Ok(())

@@ -186,7 +186,7 @@ impl Design<'_, '_> {
     ) -> Result<(), Error> {
         let rows = self.problem.rows();
         let (coef, shift) = (&v[..rows.n_cols()], self.shift(v));
-        watch.fill(out, self.problem.block_size(), |from, out| {
+        watch.fill(out, self.problem.data().block_size(), |from, out| {
             rows.products(from, coef, out);
             for product in out {
                 *product += shift;
@@ -220,12 +220,12 @@ impl Design<'_, '_> {
                 *share = if r > 0.0 { r * (*share + shift) } else { 0.0 };
             }
         };
-        if !rows.is_sparse() && self.problem.sums_by_blocks() {
+        if !rows.is_sparse() && self.problem.data().sums_by_blocks() {
             // In one pass, for which the rows come from memory once. (Compressed ones gain nothing from that.)
             return self.sum_blocks(&fill, watch);
         }
         memory::resize(room, rows.n_rows(), 0.0);
-        watch.fill(room, self.problem.block_size(), fill)?;
+        watch.fill(room, self.problem.data().block_size(), fill)?;
         self.sum(|i| room[i], watch)
     }
 
@@ -250,7 +250,7 @@ impl Design<'_, '_> {
         watch: &mut Watch<'_>,
     ) -> Result<Vec<f64>, Error> {
         let mut sum = memory::zeros(self.problem.n_cols());
-        let total = self.problem.add_blocks(fill, &mut sum, watch)?;
+        let total = self.problem.data().add_blocks(fill, &mut sum, watch)?;
         if self.problem.fit_intercept() {
             for (sum, m) in sum.iter_mut().zip(&self.mu) {
                 *sum -= total * m;
@@ -438,12 +438,16 @@ impl Hessian<'_, '_, '_> {
         let mut importance = memory::zeros(problem.rows().n_rows());
         let twice: Vec<f64> = mu.iter().map(|m| 2.0 * m).into_vec();
         let rows = problem.rows();
-        watch.fill(&mut importance, problem.block_size(), |from, importance| {
-            rows.scaled_squares(from, &twice, &diagonal, importance);
-            for sum in importance {
-                *sum = (least + *sum).max(0.0);
-            }
-        })?;
+        watch.fill(
+            &mut importance,
+            problem.data().block_size(),
+            |from, importance| {
+                rows.scaled_squares(from, &twice, &diagonal, importance);
+                for sum in importance {
+                    *sum = (least + *sum).max(0.0);
+                }
+            },
+        )?;
         Ok(importance)
     }
 
@@ -487,7 +491,7 @@ impl Hessian<'_, '_, '_> {
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
         let Design { problem, mu, .. } = self.design;
-        for block in problem.blocks() {
+        for block in problem.data().blocks() {
             for i in block {
                 let r = self.weights[i];
                 if r > 0.0 {
@@ -717,7 +721,7 @@ impl Hessian<'_, '_, '_> {
         let n_cols = problem.rows().n_cols();
         let (mut squares, mut sums, mut total) =
             (memory::zeros(n_cols), memory::zeros(mu.len()), 0.0);
-        for block in problem.blocks() {
+        for block in problem.data().blocks() {
             let weights = &self.weights[block.clone()];
             let rows = problem.rows();
             rows.add_squares(block.start, weights, &mut squares, &mut sums);
@@ -745,6 +749,7 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::{Data, Storage};
     use crate::loss::Loss;
     use crate::loss::{Hinge, Huber, Log, Squared};
     use crate::problem::Regularisation;
@@ -754,6 +759,7 @@ mod tests {
     use crate::run::Unwatched;
     use ndarray::ArrayView2;
     use proptest::prelude::*;
+    use std::sync::Arc;
 
     type Vector = Vec<f64>;
 
@@ -780,45 +786,46 @@ mod tests {
             if kind.sparse {
                 let rows = self.rows.iter().map(|row| row.iter().copied().enumerate());
                 let arrays = CsrArrays::new(rows.map(|row| row.filter(|(_, x)| *x != 0.0)));
-                self.with_rows(&arrays.rows(d), &targets, kind, &mut watch, f);
+                self.with_rows(arrays.rows(d), &targets, kind, &mut watch, f);
             } else {
                 let entries = self.rows.concat();
                 let view = ArrayView2::from_shape((n, d), &entries).expect("n rows");
                 let rows = Dense::new(view).expect("C order");
-                self.with_rows(&rows, &targets, kind, &mut watch, f);
+                self.with_rows(rows, &targets, kind, &mut watch, f);
             }
         }
 
-        fn with_rows<R: Rows>(
+        fn with_rows<'a>(
             &self,
-            rows: &R,
-            targets: &[f64],
+            rows: impl Into<Storage<'a>>,
+            targets: &'a [f64],
             kind: Kind,
             watch: &mut Watch<'_>,
             f: impl Fn(&dyn Solve, &mut Watch<'_>),
         ) {
-            self.with_loss(rows, targets, Squared, kind, watch, &f);
-            self.with_loss(rows, targets, Huber::with_param(1.0), kind, watch, &f);
+            let data = &Arc::new(Data::new(rows, None).expect("valid"));
+            self.with_loss(data, targets, Squared, kind, watch, &f);
+            self.with_loss(data, targets, Huber::with_param(1.0), kind, watch, &f);
         }
 
-        fn with_loss<R: Rows, L: Loss>(
+        fn with_loss<'a, L: Loss>(
             &self,
-            rows: &R,
-            targets: &[f64],
+            data: &Arc<Data<'a>>,
+            targets: &'a [f64],
             loss: L,
             kind: Kind,
             watch: &mut Watch<'_>,
             f: impl Fn(&dyn Solve, &mut Watch<'_>),
         ) {
             let lambda = Regularisation::Lambda(self.lambda);
-            let problem = Problem::new(rows, targets, None, loss, lambda, kind.intercept);
+            let problem = Problem::new(Arc::clone(data), targets, loss, lambda, kind.intercept);
             let problem = problem.expect("a problem");
             let mu = if kind.intercept {
                 self.mu.clone()
             } else {
                 Vec::new()
             };
-            let columns = Columns::new(rows);
+            let columns = Columns::new(data.rows());
             let design = Design {
                 problem: &problem,
                 mu,
@@ -1342,70 +1349,29 @@ mod tests {
         }
     }
 
-    /// Dense rows that overlap: each begins at another place of the same numbers.
-    struct Overlapping {
-        numbers: Vector,
-        rows: usize,
-        columns: usize,
-    }
-
-    impl Overlapping {
-        fn row(&self, i: usize) -> &[f64] {
-            let from = i * 7919 % (self.numbers.len() - self.columns);
-            &self.numbers[from..][..self.columns]
-        }
-    }
-
-    impl Rows for Overlapping {
-        const ENTRY_WORK: f64 = 0.6;
-        const IS_SPARSE: bool = false;
-
-        fn n_rows(&self) -> usize {
-            self.rows
-        }
-        fn n_cols(&self) -> usize {
-            self.columns
-        }
-        fn n_stored(&self) -> usize {
-            self.rows * self.columns
-        }
-        fn dot(&self, i: usize, w: &[f64]) -> f64 {
-            dot(self.row(i), w)
-        }
-        fn axpy(&self, i: usize, scale: f64, w: &mut [f64]) {
-            for (w, x) in w.iter_mut().zip(self.row(i)) {
-                *w += scale * x;
-            }
-        }
-        fn sq_norm(&self, i: usize) -> f64 {
-            self.dot(i, self.row(i))
-        }
-        fn visit(&self, i: usize, mut f: impl FnMut(usize, f64)) {
-            self.row(i).iter().enumerate().for_each(|(j, &x)| f(j, x));
-        }
-        fn prefetch(&self, _i: usize) {}
-    }
-
     #[test]
     fn a_direction_by_a_sample_does_nearly_as_much_until_samples_are_given_up() {
         let mut uniform = uniform();
-        let rows = Overlapping {
-            numbers: (0..4000).map(|_| uniform() - 0.5).collect(),
-            rows: 20_000,
-            columns: 600,
-        };
-        let targets = vec![1.0; rows.rows];
+        let (n_rows, n_cols) = (20_000, 600);
+        // Each row begins at another place of the same numbers.
+        let numbers: Vec<f32> = (0..4000).map(|_| uniform() as f32 - 0.5).collect();
+        let row = |i: usize| &numbers[i * 7919 % (numbers.len() - n_cols)..][..n_cols];
+        let entries = (0..n_rows).map(row).collect::<Vec<_>>().concat();
+        let view = ArrayView2::from_shape((n_rows, n_cols), &entries).expect("n rows");
+        let rows = Dense::new(view).expect("C order");
+        let data = Data::new(rows, None).expect("valid");
+        let targets = vec![1.0; n_rows];
         let lambda = Regularisation::Lambda(1e-5);
         let loss = Huber::with_param(1.0);
-        let problem = Problem::new(&rows, &targets, None, loss, lambda, false).expect("a problem");
+        let problem = Problem::new(data, &targets, loss, lambda, false).expect("a problem");
         let columns = super::columns(&rows);
         let design = Design {
             problem: &problem,
             mu: Vec::new(),
             columns: &columns,
         };
-        let weights: Vector = (0..rows.rows).map(|_| uniform() / 20_000.0).collect();
-        let gradient: Vector = (0..rows.columns).map(|_| uniform() - 0.5).collect();
+        let weights: Vector = (0..n_rows).map(|_| uniform() / 20_000.0).collect();
+        let gradient: Vector = (0..n_cols).map(|_| uniform() - 0.5).collect();
         let mut unwatched = Unwatched;
         let mut watch = Watch::new(None, &mut unwatched);
         let mut solve = |weights: &[f64], memory: &mut Memory| {
@@ -1497,9 +1463,9 @@ mod tests {
         assert_eq!(way, Way::ConjugateGradients);
         assert!(work.is_finite() && work > 1e12);
         // Rows per block, without overflow on the way.
-        assert_eq!(crate::problem::rows_per_block(1 << 31, 1 << 40), 256);
-        assert_eq!(crate::problem::rows_per_block(1 << 31, 1 << 31), 4096);
-        assert_eq!(crate::problem::rows_per_block(1 << 60, usize::MAX), 1);
+        assert_eq!(crate::data::rows_per_block(1 << 31, 1 << 40), 256);
+        assert_eq!(crate::data::rows_per_block(1 << 31, 1 << 31), 4096);
+        assert_eq!(crate::data::rows_per_block(1 << 60, usize::MAX), 1);
     }
 
     #[test]

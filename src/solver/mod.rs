@@ -9,7 +9,7 @@ mod course;
 mod dual_gradient;
 mod finish;
 mod frame;
-mod hessian;
+pub(crate) mod hessian;
 mod momentum;
 mod newton;
 mod outer;

@@ -465,6 +465,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::data::Data;
     use crate::loss::Loss;
     use crate::loss::{Absolute, EpsilonInsensitive, Hinge, Log, Squared, SquaredHinge};
     use crate::order::Generator;
@@ -639,7 +640,8 @@ mod tests {
             let rows = Dense::new(view).expect("C order");
             let c = Regularisation::C(self.c);
             let weights = Some(self.weights.as_slice());
-            let problem = Problem::new(&rows, &self.y, weights, loss, c, self.with_intercept);
+            let data = Data::new(rows, weights).expect("valid");
+            let problem = Problem::new(data, &self.y, loss, c, self.with_intercept);
             check(Run::new(&problem.expect("valid"), self.centre));
         }
 

@@ -131,7 +131,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         let loss = problem.loss();
         let (is_smooth, unit) = (!loss.has_kinks(), problem.unit());
         let is_flat = |i| loss.curvature(point.dual[i], problem.target(i)) == 0.0;
-        let may_soften = is_smooth && problem.counting().any(is_flat);
+        let may_soften = is_smooth && problem.data().counting().any(is_flat);
         let mut newton = Self {
             design: Design {
                 problem,
@@ -342,7 +342,7 @@ impl<'p, 'a> Newton<'p, 'a> {
             curvatures: &curvatures[block],
             total_weight: problem.total_weight(),
         };
-        let blocks = problem.by_blocks(watch, |block| {
+        let blocks = problem.data().by_blocks(watch, |block| {
             let labels = problem.labels(block.clone());
             let loss = problem.loss();
             loss.foreseen_gap(step(block.clone()), &self.a[block], labels)
@@ -350,7 +350,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         let gap = blocks.iter().sum::<f64>() / problem.total_weight();
         if gap <= FORESEEN * self.goal {
             let mut a = std::mem::take(&mut self.a);
-            watch.fill(&mut a, problem.block_size(), |from, a| {
+            watch.fill(&mut a, problem.data().block_size(), |from, a| {
                 let block = from..from + a.len();
                 let labels = problem.labels(block.clone());
                 problem.loss().foreseen_values(step(block), labels, a);
@@ -386,7 +386,7 @@ impl<'p, 'a> Newton<'p, 'a> {
     fn try_step(&mut self, t: f64, watch: &mut Watch<'_>) -> Result<(), Error> {
         let problem = self.problem();
         let mut trial = std::mem::take(self.tried_mut());
-        watch.fill(&mut trial, problem.block_size(), |from, trial| {
+        watch.fill(&mut trial, problem.data().block_size(), |from, trial| {
             let block = from..from + trial.len();
             let (along, labels) = (self.along(t, block.clone()), problem.labels(block.clone()));
             if self.g > 0.0 {
@@ -430,7 +430,7 @@ impl<'p, 'a> Newton<'p, 'a> {
 
     /// Moves `p` by `t` times the change, and `a` with it: to the last trial, which was for that `t`.
     fn slide(&mut self, t: f64, watch: &mut Watch<'_>) -> Result<(), Error> {
-        let (size, change) = (self.problem().block_size(), &self.change);
+        let (size, change) = (self.problem().data().block_size(), &self.change);
         watch.change(&mut self.p, size, |i, p| p + t * change[i])?;
         self.accept();
         Ok(())
@@ -454,7 +454,7 @@ impl<'p, 'a> Newton<'p, 'a> {
     fn find_curvatures(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
         let mut change = std::mem::take(&mut self.change);
         let problem = self.problem();
-        watch.fill(&mut change, problem.block_size(), |from, change| {
+        watch.fill(&mut change, problem.data().block_size(), |from, change| {
             let block = from..from + change.len();
             problem.loss().proximal_curvatures(
                 self.proximal(block.clone()),
@@ -512,7 +512,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         watch: &mut Watch<'_>,
     ) -> Result<f64, Error> {
         let problem = self.problem();
-        let blocks = problem.by_blocks(watch, |block| {
+        let blocks = problem.data().by_blocks(watch, |block| {
             let c = problem.labels(block.clone()).c;
             blocks::products(&a[block.clone()], &self.change[block], c)
         })?;
@@ -524,7 +524,7 @@ impl<'p, 'a> Newton<'p, 'a> {
     /// By how much `F` is larger after `t` times `(coef, ..)`.
     fn change_of(&self, coef: &[f64], t: f64, watch: &mut Watch<'_>) -> Result<f64, Error> {
         let problem = self.problem();
-        let sums = problem.by_blocks(watch, |block| {
+        let sums = problem.data().by_blocks(watch, |block| {
             let (along, labels) = (self.along(t, block.clone()), problem.labels(block.clone()));
             if self.g > 0.0 {
                 let (proximal, near) = (self.proximal(block.clone()), &self.a[block]);
@@ -543,6 +543,7 @@ impl<'p, 'a> Newton<'p, 'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Data;
     use crate::loss::Loss;
     use crate::loss::{Hinge, Log};
     use crate::problem::Regularisation;
@@ -563,9 +564,9 @@ mod tests {
         let y: Vec<f64> = (0..N).map(label).collect();
         let c: Vec<f64> = (0..N).map(|i| (i % 4) as f64).collect();
         let rows = Dense::new(x.view()).expect("C order");
+        let data = Data::new(rows, Some(&c)).expect("valid");
         let (loss, strength) = (L::with_param(1.0), Regularisation::C(10.0));
-        let problem =
-            Problem::new(&rows, &y, Some(&c), loss, strength, fit_intercept).expect("a problem");
+        let problem = Problem::new(data, &y, loss, strength, fit_intercept).expect("a problem");
         let mut unwatched = Unwatched;
         let mut watch = Watch::new(None, &mut unwatched);
         let columns = hessian::columns(&rows);

@@ -30,12 +30,13 @@
 //! changes: the first steps of length `1 / (lambda t)` would carry it away too far to come back. What
 //! is returned has the best `b` for its `w`.
 
+use crate::data::rows_per_block;
 use crate::error::{self, Error};
 use crate::intercept;
 use crate::loss::Target;
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::order::{Order, Sampling};
-use crate::problem::{Point, Problem, rows_per_block};
+use crate::problem::{Point, Problem};
 use crate::rows::blocks::RowBlocks;
 use crate::run::{Budget, Fit, Monitor, Watch, parameter};
 use crate::solver::batch::Team;
@@ -545,7 +546,7 @@ impl State {
         }
         if stream {
             let zeros = memory::zeros(n_rows);
-            let losses = problem.by_blocks(watch, |block| {
+            let losses = problem.data().by_blocks(watch, |block| {
                 let labels = problem.labels(block.clone());
                 loss.values(&zeros[block], 0.0, labels)
             })?;
@@ -596,7 +597,7 @@ impl State {
         // The best constant often puts a whole class on the kink of the hinge, where rounding would
         // decide about the first step. And the first part of a stream may be of one class, for which
         // there is none.
-        let labels = problem.counting().map(|i| problem.target(i));
+        let labels = problem.data().counting().map(|i| problem.target(i));
         let is_safe = problem.loss().target() != Target::Label
             || (problem.loss().smoothness() > 0.0 && has_several(labels));
         if problem.fit_intercept() && is_safe {

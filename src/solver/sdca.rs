@@ -32,14 +32,14 @@
 
 use std::ops::{ControlFlow, Range};
 
+use crate::data::rows_per_block;
 use crate::error::{self, Error};
 use crate::kernel::prefetch;
 use crate::loss::blocks::LossBlocks;
 use crate::loss::{Loss, Target};
 use crate::memory;
 use crate::order::{Order, Sampling};
-use crate::pair::{Traced, Typed};
-use crate::problem::{Point, Problem, rows_per_block};
+use crate::problem::{Point, Problem};
 use crate::rows::Rows;
 use crate::run::{Budget, Certificate, Fit, Monitor, Phase, Record, StopReason, Watch, parameter};
 use crate::solver::at_once;
@@ -47,7 +47,6 @@ use crate::solver::columns::Columns;
 use crate::solver::course::{self, Pace, Process};
 use crate::solver::finish::Finish;
 use crate::solver::frame::{Frame, Sum};
-use crate::solver::hessian;
 use crate::solver::momentum::{Iterate, Momentum};
 use crate::solver::newton::Newton;
 use crate::solver::outer::Outer;
@@ -55,6 +54,7 @@ use crate::solver::output::{Keeper, Output, Sums, Trace, check_average_from};
 use crate::solver::passes::Passes;
 use crate::solver::together::{self, Head};
 use crate::solver::{Solver, Start};
+use crate::steps::Traced;
 
 /// How the first epoch of a cold start is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -161,10 +161,10 @@ impl Solver for Sdca {
         }
         let order = |moving| Order::new(self.sampling, self.seed, moving);
         let mut watch = Watch::new(None, monitor);
-        let columns = hessian::columns(problem.rows());
+        let columns = problem.data().columns();
         let pays = |mean_q| {
             let plain = likely_epochs(problem.loss(), mean_q) * course::epoch_work(problem);
-            mean_q > SGD_MAX_MEAN_Q && Finish::work_from_zero(problem, &columns) >= plain
+            mean_q > SGD_MAX_MEAN_Q && Finish::work_from_zero(problem, columns) >= plain
         };
         error::catch(|| together::run(problem, classes, group, pays, order, &mut watch))
     }
@@ -201,16 +201,17 @@ impl Sdca {
         watch.engage(self.n_threads, problem.rows().n_stored(), problem.n_cols())?;
         let rows = problem.rows();
         let may_finish = self.accelerates() && budget.tol > 0.0;
+        let none = Columns::default();
         let columns = if may_finish {
-            hessian::columns(rows)
+            problem.data().columns()
         } else {
-            Columns::default()
+            &none
         };
         let is_usual = start.is_none() && head.is_none() && budget.record_every.is_none();
         if may_finish
             && is_usual
-            && at_once::pays(problem, &columns)
-            && let Some(fit) = at_once::run(problem, &columns, budget, &mut watch)?
+            && at_once::pays(problem, columns)
+            && let Some(fit) = at_once::run(problem, columns, budget, &mut watch)?
         {
             return Ok(fit);
         }
@@ -232,7 +233,7 @@ impl Sdca {
         let mean_q = state.mean_q;
         let mut run = Run {
             problem,
-            columns: &columns,
+            columns,
             state,
             passes: Passes::new(order, accelerate),
             keeper: Keeper::new(
@@ -435,23 +436,23 @@ impl State {
     #[inline]
     pub(crate) fn ascend<R: Rows, L: Loss>(
         &mut self,
-        Typed { rows, loss }: &Typed<'_, R, L>,
+        (rows, loss): (&R, &L),
         problem: &Problem<'_>,
         visits: &[u32],
         step: u64,
         trace: &mut impl Trace,
     ) {
         for (k, &i) in visits.iter().enumerate() {
-            self.prefetch(*rows, visits, k);
+            self.prefetch(rows, visits, k);
             let i = i as usize;
             let row = self.rows[i];
             let q = self.scale * row.q;
-            let z = self.centre + self.sum.dot(*rows, i, row.m) - q * row.a;
+            let z = self.centre + self.sum.dot(rows, i, row.m) - q * row.a;
             let a = loss.step(z, q, row.a, row.y);
             if a != row.a {
                 let gain = problem.rate(i) * q * (a - row.a) * (a - row.a);
                 trace.changed(step + k as u64, i, row.a, gain);
-                self.set(*rows, problem, i, a);
+                self.set(rows, problem, i, a);
             }
         }
     }
@@ -460,7 +461,7 @@ impl State {
     #[inline]
     pub(crate) fn descend<R: Rows, L: Loss>(
         &mut self,
-        Typed { rows, loss }: &Typed<'_, R, L>,
+        (rows, loss): (&R, &L),
         problem: &Problem<'_>,
         visits: &[u32],
         step: u64,
@@ -468,7 +469,7 @@ impl State {
         trace: &mut impl Trace,
     ) {
         for (k, &i) in visits.iter().enumerate() {
-            self.prefetch(*rows, visits, k);
+            self.prefetch(rows, visits, k);
             let i = i as usize;
             let row = self.rows[i];
             // W / W_(t-1), because sum_i rate_i = 1 / lambda; before the first row the sum is empty.
@@ -480,11 +481,11 @@ impl State {
             *seen += problem.rate(i);
             // W / W_t. All dual values are 0 before their step.
             let of_step = 1.0 / (problem.lambda() * *seen);
-            let z = self.centre + of_model * self.sum.dot(*rows, i, row.m);
+            let z = self.centre + of_model * self.sum.dot(rows, i, row.m);
             let a = loss.step(z, of_step * row.q, row.a, row.y);
             if a != row.a {
                 trace.changed(step + k as u64, i, row.a, 0.0);
-                self.set(*rows, problem, i, a);
+                self.set(rows, problem, i, a);
             }
         }
     }
@@ -789,12 +790,10 @@ impl Process for Run<'_, '_> {
                 (None, None) => Traced::Nobody,
             };
             if sgd {
-                let pair = problem.on_rows();
+                let pair = problem.steps();
                 pair.descend(state, problem, visits, from, seen, trace);
             } else {
-                problem
-                    .on_rows()
-                    .ascend(state, problem, visits, from, trace);
+                problem.steps().ascend(state, problem, visits, from, trace);
             }
             if passes.is_over() {
                 state.end_pass();

@@ -37,12 +37,12 @@ pub(super) fn largest_eigenvalue(
             *v /= length;
         }
         let offset = frame.mu_dot(&direction);
-        problem.products(&direction, &mut shares, watch)?;
+        problem.data().products(&direction, &mut shares, watch)?;
         let mass = |i: usize| problem.weight(i) / problem.total_weight();
         // To centre one side is enough: the shares add up to 0.
         direction.fill(0.0);
         let share = |i: usize| mass(i) * (shares[i] - offset);
-        problem.add_rows(share, &mut direction, watch)?;
+        problem.data().add_rows(share, &mut direction, watch)?;
         let before = estimate;
         estimate = norm(&direction);
         if estimate - before <= PRECISION * estimate || watch.is_over() {

@@ -172,7 +172,7 @@ impl Run<'_, '_> {
             slopes,
             ..
         } = self;
-        problem.products(coef, predictions, watch)?;
+        problem.data().products(coef, predictions, watch)?;
         let (predictions, loss) = (&*predictions, problem.loss());
         let minimum = if problem.fit_intercept() {
             let found = problem.best_intercept(predictions, self.intercept, 1e-13, watch)?;
@@ -189,7 +189,7 @@ impl Run<'_, '_> {
         };
         self.intercept = minimum.b;
         // Beside a kink the slopes on both sides are mixed so that they add up to 0.
-        watch.fill(slopes, problem.block_size(), |from, slopes| {
+        watch.fill(slopes, problem.data().block_size(), |from, slopes| {
             let block = from..from + slopes.len();
             let (p, labels) = (&predictions[block.clone()], problem.labels(block));
             loss.mixed_dual_values(p, minimum.sides, minimum.mix, labels, slopes);
@@ -230,7 +230,7 @@ impl Process for Run<'_, '_> {
             *w *= decay;
         }
         let share = |i: usize| (1.0 - decay) * problem.rate(i) * self.slopes[i];
-        problem.add_rows(share, coef, watch)?;
+        problem.data().add_rows(share, coef, watch)?;
         if coef.iter().any(|w| !w.is_finite()) {
             return Err(Error::Diverged {
                 name: "learning_rate",

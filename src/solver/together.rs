@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 
+use crate::data::rows_per_block;
 use crate::error::Error;
 use crate::intercept;
 use crate::kernel::prefetch;
@@ -17,8 +18,7 @@ use crate::loss::Loss;
 use crate::loss::blocks::LossBlocks;
 use crate::memory::{self, IntoVec as _};
 use crate::order::Order;
-use crate::pair::Typed;
-use crate::problem::{Problem, rows_per_block};
+use crate::problem::Problem;
 use crate::rows::Rows;
 use crate::run::Watch;
 use crate::solver::frame::Frame;
@@ -89,13 +89,13 @@ impl Group<'_> {
     #[inline]
     fn step<R: Rows, L: Loss>(
         &mut self,
-        pair: &Typed<'_, R, L>,
+        (rows, loss): (&R, &L),
         problem: &Problem<'_>,
         i: usize,
     ) -> Option<f64> {
         let Row { q, m } = self.rows[i];
         let mut dots = [0.0; GROUP];
-        pair.rows.visit(i, |j, x| {
+        rows.visit(i, |j, x| {
             for (dot, v) in dots.iter_mut().zip(&self.v[j]) {
                 *dot += x * v;
             }
@@ -106,14 +106,14 @@ impl Group<'_> {
         for (k, class) in self.members.clone().enumerate() {
             let y = if self.classes[i] == class { 1.0 } else { -1.0 };
             let z = self.centre[k] + dots[k] - self.pull[k] * m + self.t[k] - q * a[k];
-            let new = pair.loss.step(z, q, a[k], y);
+            let new = loss.step(z, q, a[k], y);
             has_moved |= new != a[k];
             shares[k] = rate * (new - a[k]);
             gain += q * shares[k] * (new - a[k]);
             a[k] = new;
         }
         if has_moved {
-            pair.rows.visit(i, |j, x| {
+            rows.visit(i, |j, x| {
                 for (v, share) in self.v[j].iter_mut().zip(&shares) {
                     *v += x * share;
                 }
@@ -130,7 +130,7 @@ impl Group<'_> {
     /// Steps for the rows `visits`.
     pub(crate) fn ascend<R: Rows, L: Loss>(
         &mut self,
-        pair: &Typed<'_, R, L>,
+        (rows, loss): (&R, &L),
         problem: &Problem<'_>,
         visits: &[u32],
         moved: &mut impl Trace,
@@ -139,12 +139,12 @@ impl Group<'_> {
             if let Some(&i) = visits.get(k + FAR) {
                 prefetch(&self.a, i as usize, i as usize + 1);
                 prefetch(&self.rows, i as usize, i as usize + 1);
-                pair.rows.prefetch_place(i as usize);
+                rows.prefetch_place(i as usize);
             }
             if let Some(&i) = visits.get(k + NEAR) {
-                pair.rows.prefetch(i as usize);
+                rows.prefetch(i as usize);
             }
-            if let Some(gain) = self.step(pair, problem, i as usize) {
+            if let Some(gain) = self.step((rows, loss), problem, i as usize) {
                 moved.changed(0, i as usize, 0.0, gain);
             }
         }
@@ -203,7 +203,7 @@ pub(crate) fn run(
         step += visits.len() as u64;
         if let Some(moved) = moved {
             problem
-                .on_rows()
+                .steps()
                 .ascend_together(&mut state, problem, visits, moved);
         }
         if passes.is_over() {
@@ -228,7 +228,7 @@ pub(crate) fn run(
 /// of the class.
 fn intercept_at_zero(problem: &Problem<'_>, classes: &[u32], class: u32) -> f64 {
     let loss = problem.loss();
-    let own = problem.counting().filter(|&i| classes[i] == class);
+    let own = problem.data().counting().filter(|&i| classes[i] == class);
     let share = own.map(|i| problem.weight(i)).sum::<f64>() / problem.total_weight();
     let minimum = intercept::minimise(0.0, intercept::reach(loss), 0.0, |b| {
         let mean = |of: &dyn Fn(f64) -> f64| share * of(1.0) + (1.0 - share) * of(-1.0);

@@ -9,20 +9,20 @@ use sdca_rs::predict::predictions;
 use sdca_rs::rows::{Csr, Dense, Rows};
 use sdca_rs::run::{LOOK_EVERY, Monitor, Unwatched, Watch};
 
-use crate::support::Data;
+use crate::support::{Data, Stored};
 
 const D: usize = 6;
 const MODELS: usize = 20;
 
 fn predict(
-    rows: &impl Rows,
+    rows: &impl Stored,
     coefs: &[f64],
     intercepts: &[f64],
     n_threads: usize,
 ) -> Result<Vec<f64>, Error> {
     let mut unwatched = Unwatched;
     let mut watch = Watch::new(None, &mut unwatched);
-    predictions(rows, coefs, intercepts, n_threads, &mut watch)
+    predictions(&rows.stored(), coefs, intercepts, n_threads, &mut watch)
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn any_number_of_threads_gives_the_bits_of_the_definition() {
     check(&Dense::new(single).expect("C order"), "float32");
     check(&sparse, "sparse");
 
-    fn check(rows: &impl Rows, what: &str) {
+    fn check(rows: &(impl Rows + Stored), what: &str) {
         let coefs: Vec<f64> = (0..D * MODELS).map(|k| (k as f64).sin()).collect();
         for n_models in [1, MODELS] {
             let coefs = &coefs[..D * n_models];
@@ -96,7 +96,7 @@ fn predictions_can_be_interrupted() {
         let mut watch = Watch::new(None, &mut monitor);
         // From now on, the next sign of life is answered.
         std::thread::sleep(LOOK_EVERY);
-        let found = predictions(&rows, &[1.0; 8], &[0.0], n_threads, &mut watch);
+        let found = predictions(&rows.stored(), &[1.0; 8], &[0.0], n_threads, &mut watch);
         assert_eq!(found, Err(Error::Interrupted));
     }
 }

@@ -6,10 +6,10 @@ use sdca_rs::kernel::Loan;
 use sdca_rs::loss::{Hinge, Loss, SPECS, Squared, Target, Visitor, dispatch};
 use sdca_rs::order::Generator;
 use sdca_rs::problem::{Point, Problem, Regularisation};
-use sdca_rs::rows::{Csr, Dense, Rows};
+use sdca_rs::rows::{Csr, Dense};
 use sdca_rs::run::{Unwatched, Watch};
 
-use crate::support::Data;
+use crate::support::{Data, Stored, posed};
 
 const N: usize = 60;
 const D: usize = 7;
@@ -23,7 +23,7 @@ struct Laws<'a, R> {
     fit_intercept: bool,
 }
 
-impl<R: Rows> Visitor for Laws<'_, R> {
+impl<R: Stored> Visitor for Laws<'_, R> {
     type Out = ();
 
     fn visit<L: Loss>(self, loss: L) {
@@ -36,8 +36,7 @@ impl<R: Rows> Visitor for Laws<'_, R> {
         let targets = data.targets(L::TARGET);
         let weights = weighted.then_some(&data.weights[..]);
         let lambda = Regularisation::Lambda(LAMBDA);
-        let problem =
-            Problem::new(rows, targets, weights, loss, lambda, fit_intercept).expect("valid");
+        let problem = posed(rows, targets, weights, loss, lambda, fit_intercept).expect("valid");
         let mut unwatched = Unwatched;
         let mut watch = Watch::new(None, &mut unwatched);
         let mut generator = Generator::new(17);
@@ -175,7 +174,7 @@ fn check_intercept(problem: &Problem<'_>, point: &Point, watch: &mut Watch<'_>) 
     }
 }
 
-fn check_laws<R: Rows>(data: &Data, rows: &R) {
+fn check_laws<R: Stored>(data: &Data, rows: &R) {
     for spec in SPECS {
         for (weighted, fit_intercept) in
             [(false, false), (false, true), (true, false), (true, true)]
@@ -219,8 +218,7 @@ fn square(
 ) -> Result<f64, Error> {
     let x = [1.0, 2.0, 3.0];
     let rows = Dense::new(ArrayView2::from_shape((3, 1), &x).expect("shape")).expect("C order");
-    Problem::new(&rows, targets, weights, Squared, regularisation, true)
-        .map(|problem| problem.lambda())
+    posed(&rows, targets, weights, Squared, regularisation, true).map(|problem| problem.lambda())
 }
 
 #[test]
@@ -290,7 +288,7 @@ fn bad_parts_of_a_problem_are_named() {
     }
     let x = [1.0, 2.0, 3.0];
     let rows = Dense::new(ArrayView2::from_shape((3, 1), &x).expect("shape")).expect("C order");
-    let label = |y: &[f64], c: Option<&[f64]>| Problem::new(&rows, y, c, Hinge, c1, true).err();
+    let label = |y: &[f64], c: Option<&[f64]>| posed(&rows, y, c, Hinge, c1, true).err();
     assert!(matches!(
         label(&[1.0, 0.0, 1.0], None),
         Some(Error::Target { row: 1, .. })

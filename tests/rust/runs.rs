@@ -1,6 +1,7 @@
 //! Runs of SDCA: they converge to a certified optimum, reproducibly, and stop when they should.
 
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ndarray::ArrayView2;
@@ -11,12 +12,12 @@ use sdca_rs::loss::{
 };
 use sdca_rs::one_vs_rest::{self, OneVsRest};
 use sdca_rs::order::Sampling;
-use sdca_rs::problem::{Problem, Regularisation};
-use sdca_rs::rows::{Csr, Dense, Rows};
+use sdca_rs::problem::Regularisation;
+use sdca_rs::rows::{Csr, Dense};
 use sdca_rs::run::{Budget, Fit, Monitor, Progress, StopReason, Unwatched};
 use sdca_rs::solver::{FirstEpoch, Output, Sdca, Solver, Start};
 
-use crate::support::Data;
+use crate::support::{Data, Stored, posed};
 
 const N: usize = 400;
 const D: usize = 8;
@@ -35,7 +36,7 @@ struct Solve<'a, R> {
     fit_intercept: bool,
 }
 
-impl<R: Rows> Visitor for Solve<'_, R> {
+impl<R: Stored> Visitor for Solve<'_, R> {
     type Out = Fit;
 
     fn visit<L: Loss>(self, loss: L) -> Fit {
@@ -43,7 +44,7 @@ impl<R: Rows> Visitor for Solve<'_, R> {
         let targets = self.data.targets(L::TARGET);
         let c = Regularisation::C(1.0);
         let problem =
-            Problem::new(self.rows, targets, weights, loss, c, self.fit_intercept).expect("valid");
+            posed(self.rows, targets, weights, loss, c, self.fit_intercept).expect("valid");
         self.sdca
             .solve(&problem, self.budget, None, &mut Unwatched)
             .expect("not interrupted")
@@ -207,7 +208,7 @@ fn averaged_and_random_outputs_carry_their_own_certificate_and_do_not_change_the
             for average_from in [0.0, 0.5, 0.9] {
                 let other = fit(output, average_from, fit_intercept);
                 assert_ne!(other.dual, last.dual);
-                let problem = Problem::new(
+                let problem = posed(
                     rows,
                     &data.labels,
                     Some(&data.weights),
@@ -242,7 +243,7 @@ fn averaged_and_random_outputs_carry_their_own_certificate_and_do_not_change_the
 fn the_average_is_the_mean_of_the_iterates() {
     let data = Data::new(30, 3, 6);
     let rows = &Dense::new(view(&data)).expect("C order");
-    let problem = Problem::new(
+    let problem = posed(
         rows,
         &data.labels,
         None,
@@ -402,7 +403,7 @@ impl Visitor for Published<'_> {
         let rows = Dense::new(ArrayView2::from_shape(shape, &x).expect("shape")).expect("C order");
         let y = data.targets(L::TARGET);
         let strength = Regularisation::Lambda(lambda);
-        let problem = Problem::new(&rows, y, None, loss, strength, false).expect("valid");
+        let problem = posed(&rows, y, None, loss, strength, false).expect("valid");
         let sdca = Sdca {
             sampling: Sampling::Cyclic,
             first_epoch: self.first_epoch,
@@ -462,8 +463,7 @@ fn acceleration_saves_epochs_and_takes_no_more_than_allowed() {
         let rows = &Csr::new(values, indices, Loan::new(&data.indptr), n_cols).expect("valid");
         for fit_intercept in [false, true] {
             let c = Regularisation::C(1.0);
-            let problem =
-                Problem::new(rows, &labels, None, Hinge, c, fit_intercept).expect("valid");
+            let problem = posed(rows, &labels, None, Hinge, c, fit_intercept).expect("valid");
             let solve = |accelerate, tol, max_epochs| {
                 let sdca = Sdca {
                     accelerate,
@@ -535,7 +535,7 @@ fn a_warm_start_goes_on_where_the_last_run_ended() {
     let data = Data::new(N, D, 9);
     let rows = &Dense::new(view(&data)).expect("C order");
     let problem =
-        Problem::new(rows, &data.labels, None, Log, Regularisation::C(1.0), true).expect("valid");
+        posed(rows, &data.labels, None, Log, Regularisation::C(1.0), true).expect("valid");
     let sdca = Sdca::default();
     let budget = |tol, max_epochs| Budget {
         record_every: Some(1.0),
@@ -553,8 +553,7 @@ fn a_warm_start_goes_on_where_the_last_run_ended() {
         )
         .expect("valid");
     assert_eq!((warm.epochs, warm.stop), (0.0, StopReason::Converged));
-    let near =
-        Problem::new(rows, &data.labels, None, Log, Regularisation::C(1.1), true).expect("valid");
+    let near = posed(rows, &data.labels, None, Log, Regularisation::C(1.1), true).expect("valid");
     let far = sdca
         .solve(&near, &budget(1e-6, 1000), None, &mut Unwatched)
         .expect("not interrupted");
@@ -612,7 +611,7 @@ fn empty_rows_get_their_best_dual_value() {
     let rows = Dense::new(ArrayView2::from_shape((3, 2), &x).expect("shape")).expect("C order");
     for fit_intercept in [false, true] {
         let y = [1.0, -1.0, 1.0];
-        let problem = Problem::new(
+        let problem = posed(
             &rows,
             &y,
             None,
@@ -632,7 +631,7 @@ fn empty_rows_get_their_best_dual_value() {
         Dense::new(ArrayView2::from_shape((3, 2), &[0.0; 6]).expect("shape")).expect("C order");
     let y = [1.0, 4.0, 7.0];
     for (fit_intercept, intercept) in [(false, 0.0), (true, 4.0)] {
-        let problem = Problem::new(
+        let problem = posed(
             &rows,
             &y,
             None,
@@ -679,7 +678,7 @@ impl Monitor for Limit {
 fn runs_stop_for_the_reason_they_give() {
     let data = Data::new(N, D, 10);
     let rows = &Dense::new(view(&data)).expect("C order");
-    let problem = Problem::new(
+    let problem = posed(
         rows,
         &data.labels,
         None,
@@ -731,7 +730,7 @@ fn runs_stop_for_the_reason_they_give() {
 fn bad_settings_are_named() {
     let data = Data::new(20, 2, 11);
     let rows = &Dense::new(view(&data)).expect("C order");
-    let problem = Problem::new(
+    let problem = posed(
         rows,
         &data.labels,
         None,
@@ -785,7 +784,7 @@ fn classes_in_parallel_give_the_same_bits() {
     let sdca = Sdca::default();
     let solve = |class: usize, _: Option<Duration>| {
         let y = one_vs_rest::targets(&classes, class as u32);
-        let problem = Problem::new(rows, &y, None, Hinge, Regularisation::C(1.0), true)?;
+        let problem = posed(rows, &y, None, Hinge, Regularisation::C(1.0), true)?;
         sdca.solve(&problem, &budget(1e-5, 5000), None, &mut Unwatched)
     };
     let bits = |threads| {
@@ -800,7 +799,8 @@ fn classes_in_parallel_give_the_same_bits() {
     assert_eq!(serial, bits(8));
     // And so does the face for all classes at a time, which for dense rows begins none together.
     let c = Regularisation::C(1.0);
-    let problems = OneVsRest::new(rows, (&classes, 5), None, Hinge, c, true);
+    let data = Arc::new(sdca_rs::data::Data::new(*rows, None).expect("valid"));
+    let problems = OneVsRest::new(Arc::clone(&data), (&classes, 5), Hinge, c, true);
     let of_all = |threads: usize, starts: Option<&[Start<'_>]>| {
         let budget = budget(1e-5, 5000);
         let fits = problems.fit(&sdca, &budget, starts, threads, &Unwatched);
@@ -815,7 +815,7 @@ fn classes_in_parallel_give_the_same_bits() {
         assert_eq!((fit.stop, fit.epochs), (StopReason::Converged, 0.0));
     }
     // A class without rows.
-    let six = OneVsRest::new(rows, (&classes, 6), None, Hinge, c, true);
+    let six = OneVsRest::new(data, (&classes, 6), Hinge, c, true);
     let found = six.fit(&sdca, &budget(1e-5, 5), None, 1, &Unwatched);
     assert_eq!(found.err(), Some(Error::OneClass));
     let failed =
@@ -851,14 +851,14 @@ fn by_groups<L: Loss>(
         let targets = |class: u32| one_vs_rest::targets(&classes, class);
         let c = same_mean_q(data);
         let first = targets(group.start);
-        let problem = Problem::new(&rows, &first, weights, loss, c, fit_intercept).expect("valid");
+        let problem = posed(&rows, &first, weights, loss, c, fit_intercept).expect("valid");
         let heads = sdca
             .begin_together(&problem, &classes, group.clone(), budget, &mut Unwatched)
             .expect("not interrupted");
         assert_eq!(heads.len(), group.len());
         for (class, head) in group.clone().zip(heads) {
             let y = targets(class);
-            let problem = Problem::new(&rows, &y, weights, loss, c, fit_intercept).expect("valid");
+            let problem = posed(&rows, &y, weights, loss, c, fit_intercept).expect("valid");
             let fit = sdca.go_on(&problem, budget, head, &mut Unwatched);
             let fit = fit.expect("not interrupted");
             let solo = sdca
@@ -945,7 +945,7 @@ fn a_class_of_a_group_takes_the_steps_of_a_run_alone() {
                 let y = one_vs_rest::targets(&classes, class);
                 let weights = kind.0.then_some(&data.weights[..]);
                 let (rows, c) = (sparse(data), same_mean_q(data));
-                let problem = Problem::new(&rows, &y, weights, loss, c, kind.1).expect("valid");
+                let problem = posed(&rows, &y, weights, loss, c, kind.1).expect("valid");
                 // No evaluation on the way, where the run could take another one.
                 let budget = Budget {
                     record_every: Some(epochs as f64),
@@ -969,7 +969,7 @@ fn a_class_of_a_group_takes_the_steps_of_a_run_alone() {
 }
 
 /// How many of two classes begin together.
-fn count_heads<R: Rows, L: Loss>(
+fn count_heads<R: Stored, L: Loss>(
     rows: &R,
     data: &Data,
     loss: L,
@@ -978,7 +978,7 @@ fn count_heads<R: Rows, L: Loss>(
 ) -> usize {
     let y = &data.labels;
     let classes: Vec<u32> = y.iter().map(|&y| u32::from(y > 0.0)).collect();
-    let problem = Problem::new(rows, y, None, loss, Regularisation::C(c), true).expect("valid");
+    let problem = posed(rows, y, None, loss, Regularisation::C(c), true).expect("valid");
     let heads = sdca.begin_together(&problem, &classes, 0..2, budget, &mut Unwatched);
     heads.expect("not interrupted").len()
 }

@@ -12,7 +12,7 @@ use sdca_rs::loss::{
 };
 use sdca_rs::order::Sampling;
 use sdca_rs::problem::{Problem, Regularisation};
-use sdca_rs::rows::{Csr, Dense, Rows};
+use sdca_rs::rows::{Csr, Dense};
 use sdca_rs::run::{
     Budget, Certificate, Fit, Monitor, Phase, Progress, StopReason, Unwatched, Watch,
 };
@@ -20,7 +20,7 @@ use sdca_rs::solver::{
     Asdca, DualGradient, LearningRate, Output, Pegasos, Sdca, Solver, Start, Stream, Subgradient,
 };
 
-use crate::support::Data;
+use crate::support::{Data, Stored, posed};
 
 const D: usize = 6;
 
@@ -38,14 +38,14 @@ fn budget(tol: f64, max_epochs: usize) -> Budget {
 }
 
 /// A problem without weights and without an intercept.
-fn plain<'a, R: Rows, L: Loss>(
+fn plain<'a, R: Stored, L: Loss>(
     rows: &'a R,
     targets: &'a [f64],
     loss: L,
     lambda: f64,
 ) -> Problem<'a> {
     let lambda = Regularisation::Lambda(lambda);
-    Problem::new(rows, targets, None, loss, lambda, false).expect("valid")
+    posed(rows, targets, None, loss, lambda, false).expect("valid")
 }
 
 fn solve(solver: &impl Solver, problem: &Problem<'_>, budget: &Budget) -> Fit {
@@ -134,7 +134,7 @@ enum Goal {
     Gap(f64),
 }
 
-impl<R: Rows> Visitor for Laws<'_, R> {
+impl<R: Stored> Visitor for Laws<'_, R> {
     type Out = ();
 
     fn visit<L: Loss>(self, loss: L) {
@@ -142,7 +142,7 @@ impl<R: Rows> Visitor for Laws<'_, R> {
         let targets = self.data.targets(L::TARGET);
         let c = Regularisation::C(1.0);
         let problem =
-            Problem::new(self.rows, targets, weights, loss, c, self.fit_intercept).expect("valid");
+            posed(self.rows, targets, weights, loss, c, self.fit_intercept).expect("valid");
         let best = solve(&Sdca::default(), &problem, &budget(1e-9, 20_000));
         assert_eq!(best.stop, StopReason::Converged, "{}", L::NAME);
         let is_smooth = loss.smoothness() > 0.0;
@@ -195,7 +195,7 @@ impl<R: Rows> Visitor for Laws<'_, R> {
     }
 }
 
-impl<R: Rows> Laws<'_, R> {
+impl<R: Stored> Laws<'_, R> {
     fn check<L: Loss>(
         &self,
         solver: &(impl Solver + std::fmt::Debug),
@@ -884,7 +884,7 @@ fn the_number_of_threads_does_not_change_a_bit() {
     let rows = &dense(&data.dense, n_cols);
     let weights = Some(&data.weights[..]);
     let c = Regularisation::C(1.0);
-    let problem = Problem::new(rows, &data.labels, weights, Log, c, true).expect("valid");
+    let problem = posed(rows, &data.labels, weights, Log, c, true).expect("valid");
     // More than one stride of a pass.
     let long = Data::new(9 << 14, 8, 42);
     let long_rows = &dense(&long.dense, 8);
@@ -1030,7 +1030,7 @@ impl Visitor for Bounds<'_> {
         // on min_b P, whose subgradients are sums of centred rows.
         for fit_intercept in [false, true] {
             let lambda = Regularisation::Lambda(lambda);
-            let problem = Problem::new(rows, y, None, loss, lambda, fit_intercept).expect("valid");
+            let problem = posed(rows, y, None, loss, lambda, fit_intercept).expect("valid");
             let best = solve(&Sdca::default(), &problem, &budget(1e-9, 20_000)).certificate;
             let subgradient = Subgradient {
                 learning_rate: Some(LearningRate::Pegasos),
@@ -1065,7 +1065,7 @@ impl Visitor for Monotone<'_> {
         let y = self.data.targets(L::TARGET);
         let c = Regularisation::C(3.0);
         let weights = Some(&self.data.weights[..]);
-        let problem = Problem::new(rows, y, weights, loss, c, self.fit_intercept).expect("valid");
+        let problem = posed(rows, y, weights, loss, c, self.fit_intercept).expect("valid");
         let every = Budget {
             record_every: Some(1.0),
             ..budget(0.0, 100)
@@ -1216,11 +1216,9 @@ impl Visitor for Counted<'_> {
         }
         let c = Regularisation::C(1.0);
         let rows = &dense(x, D);
-        let weighted =
-            Problem::new(rows, y, Some(&counts), loss, c, self.fit_intercept).expect("valid");
+        let weighted = posed(rows, y, Some(&counts), loss, c, self.fit_intercept).expect("valid");
         let rows = &dense(&x_repeated, D);
-        let repeated =
-            Problem::new(rows, &y_repeated, None, loss, c, self.fit_intercept).expect("valid");
+        let repeated = posed(rows, &y_repeated, None, loss, c, self.fit_intercept).expect("valid");
         let same = Same {
             problems: [&weighted, &repeated],
         };
@@ -1297,6 +1295,18 @@ fn weights_count_rows() {
     }
 }
 
+/// A part of a larger problem.
+fn part_of<'a, L: Loss>(
+    rows: &'a Dense<'a, f64>,
+    targets: &'a [f64],
+    loss: L,
+    regularisation: Regularisation,
+    fit_intercept: bool,
+) -> Result<Problem<'a>, Error> {
+    let data = sdca_rs::data::Data::new(*rows, None)?;
+    Problem::part(data, targets, loss, regularisation, fit_intercept)
+}
+
 /// The first and the second part of a stream again and again.
 fn stream(settings: &Pegasos, parts: &[Problem<'_>], passes: usize) -> Stream {
     let mut stream = None;
@@ -1320,7 +1330,7 @@ fn a_stream_of_the_whole_data_is_a_run() {
     ) {
         let lambda = Regularisation::Lambda(LAMBDA);
         let y = data.targets(L::TARGET);
-        let problem = Problem::new(rows, y, None, loss, lambda, fit_intercept).expect("valid");
+        let problem = posed(rows, y, None, loss, lambda, fit_intercept).expect("valid");
         let per_epoch = y.len().div_ceil(settings.batch_size.expect("given"));
         let passes = 6;
         let steps = passes * per_epoch;
@@ -1368,7 +1378,7 @@ fn the_parts_of_a_stream_are_one_pass() {
     let whole_rows = dense(x, D);
     let whole = plain(&whole_rows, y, Log, LAMBDA);
     let (first, second) = (dense(&x[..20 * D], D), dense(&x[20 * D..], D));
-    let part = |rows, y| Problem::part(rows, y, None, Log, lambda, false).expect("valid");
+    let part = |rows, y| part_of(rows, y, Log, lambda, false).expect("valid");
     let parts = [part(&first, &y[..20]), part(&second, &y[20..])];
     // Without a size given, a batch of a stream is a row.
     let settings = Pegasos {
@@ -1393,7 +1403,7 @@ fn the_mean_of_a_stream_is_the_mean_of_its_models() {
     let x = &data.dense;
     fn part<'a>(rows: &'a Dense<'a, f64>, y: &'a [f64]) -> Problem<'a> {
         let lambda = Regularisation::Lambda(LAMBDA);
-        Problem::part(rows, y, None, Huber::with_param(1.0), lambda, true).expect("valid")
+        part_of(rows, y, Huber::with_param(1.0), lambda, true).expect("valid")
     }
     for project in [false, true] {
         let settings = Pegasos {
@@ -1585,7 +1595,7 @@ fn steps_that_are_too_long_are_an_error() {
     let rows = &dense(&data.dense, D);
     for fit_intercept in [false, true] {
         let lambda = Regularisation::Lambda(1e-6);
-        let problem = Problem::new(rows, &data.reals, None, Squared, lambda, fit_intercept);
+        let problem = posed(rows, &data.reals, None, Squared, lambda, fit_intercept);
         let problem = problem.expect("valid");
         let eta0 = Some(1e5);
         let rate = LearningRate::Constant { eta0 };
@@ -1646,7 +1656,7 @@ impl Visitor for Extreme<'_> {
             Target::NonNegative => &positive,
         };
         let c = Regularisation::C(1.0);
-        let Ok(problem) = Problem::part(rows, y, None, loss, c, self.fit_intercept) else {
+        let Ok(problem) = part_of(rows, y, loss, c, self.fit_intercept) else {
             panic!("{}: not a problem", self.what);
         };
         let budget = &budget(1e-4, 30);
@@ -1789,7 +1799,7 @@ fn bytes_and_a_large_c_are_certified_to_nine_digits() {
         let rows = dense(&x, 3);
         for c in [1e5, 1e6] {
             let c = Regularisation::C(c);
-            let problem = Problem::new(&rows, &y, None, Hinge, c, false).expect("valid");
+            let problem = posed(&rows, &y, None, Hinge, c, false).expect("valid");
             let fit = solve(&Sdca::default(), &problem, &budget(1e-9, 1000));
             assert_eq!(fit.stop, StopReason::Converged, "seed {seed}, {c:?}");
             assert!(
@@ -1813,7 +1823,7 @@ fn a_system_that_rounding_spoils_is_no_model() {
     let rows = dense(&x, 3);
     for c in [1.0, 1e6, 1e9] {
         let c = Regularisation::C(c);
-        let ridge = Problem::new(&rows, &y, None, Squared, c, false).expect("valid");
+        let ridge = posed(&rows, &y, None, Squared, c, false).expect("valid");
         // The last tolerance is beyond what numbers of this precision can prove.
         for (tol, max_time) in [
             (1e-6, Some(std::time::Duration::ZERO)),
@@ -1845,8 +1855,8 @@ fn the_first_point_is_certified_for_any_balance_of_the_labels() {
     for share in [0.1, 1e-12, 1e-14, 1e-17] {
         let mut weights = vec![1.0; 400];
         weights[3] = 400.0 * share;
-        let problem = Problem::new(&rows, &y, Some(&weights), Log, Regularisation::C(1.0), true)
-            .expect("valid");
+        let problem =
+            posed(&rows, &y, Some(&weights), Log, Regularisation::C(1.0), true).expect("valid");
         let fit = solve(&Sdca::default(), &problem, &budget(1e-4, 50));
         // -s log s - (1 - s) log(1 - s), for the best b.
         let s = weights[3] / (399.0 + weights[3]);
@@ -1867,7 +1877,7 @@ fn few_columns_are_a_system_of_equations_at_once() {
     let rows = dense(&x, 3);
     for intercept in [false, true] {
         let c = Regularisation::C(1.0);
-        let ridge = Problem::new(&rows, &y, None, Squared, c, intercept).expect("valid");
+        let ridge = posed(&rows, &y, None, Squared, c, intercept).expect("valid");
         let fit = solve(&Sdca::default(), &ridge, &budget(1e-4, 1000));
         assert_eq!(fit.stop, StopReason::Converged);
         assert_eq!((fit.epochs, fit.history.len()), (2.0, 2));
@@ -1881,17 +1891,16 @@ fn few_columns_are_a_system_of_equations_at_once() {
         let mut weights = vec![1.0; y.len()];
         weights[17] = 0.0;
         let spoilt = dense(&spoilt, 3);
-        let ridge =
-            Problem::new(&spoilt, &y, Some(&weights), Squared, c, intercept).expect("valid");
+        let ridge = posed(&spoilt, &y, Some(&weights), Squared, c, intercept).expect("valid");
         let refused = Sdca::default().solve(&ridge, &budget(1e-4, 1000), None, &mut Unwatched);
         assert!(matches!(refused, Err(Error::Overflow { .. })));
-        let logistic = Problem::new(&rows, &y, None, Log, c, intercept).expect("valid");
+        let logistic = posed(&rows, &y, None, Log, c, intercept).expect("valid");
         let fit = solve(&Sdca::default(), &logistic, &budget(1e-4, 1000));
         assert_eq!(fit.stop, StopReason::Converged);
         assert_eq!(fit.history[1].phase, Phase::Newton);
         // Short rows for their C: a few passes are less.
         let c = Regularisation::C(1e-7);
-        let easy = Problem::new(&rows, &y, None, SquaredHinge, c, intercept).expect("valid");
+        let easy = posed(&rows, &y, None, SquaredHinge, c, intercept).expect("valid");
         let fit = solve(&Sdca::default(), &easy, &budget(1e-4, 1000));
         assert!(
             fit.history

@@ -1,7 +1,47 @@
 //! Generated problems.
 
-use sdca_rs::loss::Target;
+use sdca_rs::Error;
+use sdca_rs::data::{Data as Rows, Storage};
+use sdca_rs::loss::{Loss, Target};
 use sdca_rs::order::Generator;
+use sdca_rs::problem::{Problem, Regularisation};
+use sdca_rs::rows::{Csr, Dense, Pattern};
+
+/// Rows of any kind, which problems borrow again and again.
+pub(crate) trait Stored: Sync {
+    fn stored(&self) -> Storage<'_>;
+}
+
+macro_rules! stored {
+    ($($rows:ty),+) => {$(
+        impl Stored for $rows {
+            fn stored(&self) -> Storage<'_> {
+                self.clone().into()
+            }
+        }
+    )+};
+}
+
+stored!(
+    Dense<'_, f64>,
+    Dense<'_, f32>,
+    Csr<'_, f64, i32>,
+    Csr<'_, f32, i64>,
+    Pattern<'_, i32>
+);
+
+/// A problem with data of its own.
+pub(crate) fn posed<'a, R: Stored, L: Loss>(
+    rows: &'a R,
+    targets: &'a [f64],
+    weights: Option<&'a [f64]>,
+    loss: L,
+    regularisation: Regularisation,
+    fit_intercept: bool,
+) -> Result<Problem<'a>, Error> {
+    let data = Rows::new(rows.stored(), weights)?;
+    Problem::new(data, targets, loss, regularisation, fit_intercept)
+}
 
 /// A dense matrix, row by row, with the same matrix in compressed rows.
 pub(crate) struct Data {

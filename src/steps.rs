@@ -1,24 +1,17 @@
-//! Rows and loss compiled together, for steps on single rows: the only code that is compiled for each pair of a loss and
-//! a storage of rows. All else knows them by blocks of rows, [`RowBlocks`] and [`LossBlocks`].
+//! Steps on single rows: the only code that is compiled for each pair of a loss and a storage of rows. All else knows them
+//! by blocks of rows, [`RowBlocks`](crate::rows::blocks::RowBlocks) and [`LossBlocks`].
 
+use crate::data::with_rows;
 use crate::loss::Loss;
 use crate::loss::blocks::LossBlocks;
 use crate::problem::Problem;
-use crate::rows::Rows;
-use crate::rows::blocks::RowBlocks;
 use crate::solver::output::{NoTrace, Sums};
 use crate::solver::passes::Moved;
 use crate::solver::sdca::State;
 use crate::solver::together::Group;
 
-/// Rows and a loss of which neither type is known where they are used.
-pub(crate) trait Pair: Send + Sync {
-    /// The rows.
-    fn rows(&self) -> &dyn RowBlocks;
-
-    /// The loss.
-    fn loss(&self) -> &dyn LossBlocks;
-
+/// A loss of which the type is not known where it is used, and what steps with it on the rows of a problem.
+pub(crate) trait Steps: LossBlocks {
     /// See [`State::ascend`].
     fn ascend(
         &self,
@@ -57,21 +50,7 @@ pub(crate) enum Traced<'t> {
     Moved(&'t mut Moved),
 }
 
-/// Rows and a loss of known types.
-pub(crate) struct Typed<'a, R, L> {
-    pub(crate) rows: &'a R,
-    pub(crate) loss: L,
-}
-
-impl<R: Rows, L: Loss> Pair for Typed<'_, R, L> {
-    fn rows(&self) -> &dyn RowBlocks {
-        self.rows
-    }
-
-    fn loss(&self) -> &dyn LossBlocks {
-        &self.loss
-    }
-
+impl<L: Loss> Steps for L {
     fn ascend(
         &self,
         state: &mut State,
@@ -80,11 +59,11 @@ impl<R: Rows, L: Loss> Pair for Typed<'_, R, L> {
         step: u64,
         trace: Traced<'_>,
     ) {
-        match trace {
-            Traced::Nobody => state.ascend(self, problem, visits, step, &mut NoTrace),
-            Traced::Sums(sums) => state.ascend(self, problem, visits, step, sums),
-            Traced::Moved(moved) => state.ascend(self, problem, visits, step, moved),
-        }
+        with_rows!(problem.data().storage(), rows => match trace {
+            Traced::Nobody => state.ascend((rows, self), problem, visits, step, &mut NoTrace),
+            Traced::Sums(sums) => state.ascend((rows, self), problem, visits, step, sums),
+            Traced::Moved(moved) => state.ascend((rows, self), problem, visits, step, moved),
+        });
     }
 
     fn descend(
@@ -96,11 +75,14 @@ impl<R: Rows, L: Loss> Pair for Typed<'_, R, L> {
         seen: &mut f64,
         trace: Traced<'_>,
     ) {
-        match trace {
-            Traced::Sums(sums) => state.descend(self, problem, visits, step, seen, sums),
-            // Short passes follow ascents alone.
-            _ => state.descend(self, problem, visits, step, seen, &mut NoTrace),
-        }
+        with_rows!(problem.data().storage(), rows => {
+            let on = (rows, self);
+            match trace {
+                Traced::Sums(sums) => state.descend(on, problem, visits, step, seen, sums),
+                // Short passes follow ascents alone.
+                _ => state.descend(on, problem, visits, step, seen, &mut NoTrace),
+            }
+        });
     }
 
     fn ascend_together(
@@ -110,6 +92,8 @@ impl<R: Rows, L: Loss> Pair for Typed<'_, R, L> {
         visits: &[u32],
         moved: &mut Moved,
     ) {
-        group.ascend(self, problem, visits, moved);
+        with_rows!(problem.data().storage(), rows => {
+            group.ascend((rows, self), problem, visits, moved);
+        });
     }
 }

@@ -1,0 +1,378 @@
+//! The data of a problem: rows and their weights, checked once, and what is computed from them alone, once.
+//!
+//! All classes of a fit, and all values of `C`, may share one [`Data`]. Nothing in it depends on `lambda`, targets or loss.
+
+use std::ops::Range;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::error::Error;
+use crate::kernel::{Level, lanes};
+use crate::memory;
+use crate::rows::blocks::RowBlocks;
+use crate::rows::{Csr, Dense, Pattern};
+use crate::run::{BLOCK, Watch, parameter};
+use crate::solver::columns::Columns;
+use crate::solver::hessian;
+
+/// Rows of any of the kinds that there are.
+#[derive(Debug, Clone)]
+pub enum Storage<'a> {
+    /// Dense rows of 64-bit numbers.
+    Dense64(Dense<'a, f64>),
+    /// Dense rows of 32-bit numbers.
+    Dense32(Dense<'a, f32>),
+    /// Compressed rows of 64-bit numbers with 32-bit indices.
+    Csr64I32(Csr<'a, f64, i32>),
+    /// Compressed rows of 64-bit numbers with 64-bit indices.
+    Csr64I64(Csr<'a, f64, i64>),
+    /// Compressed rows of 32-bit numbers with 32-bit indices.
+    Csr32I32(Csr<'a, f32, i32>),
+    /// Compressed rows of 32-bit numbers with 64-bit indices.
+    Csr32I64(Csr<'a, f32, i64>),
+    /// Compressed rows of one value each with 32-bit indices.
+    PatternI32(Pattern<'a, i32>),
+    /// Compressed rows of one value each with 64-bit indices.
+    PatternI64(Pattern<'a, i64>),
+}
+
+/// Does the same for whatever rows there are: the one place where storage becomes a type.
+macro_rules! with_rows {
+    ($storage:expr, $rows:ident => $work:expr) => {
+        match $storage {
+            $crate::data::Storage::Dense64($rows) => $work,
+            $crate::data::Storage::Dense32($rows) => $work,
+            $crate::data::Storage::Csr64I32($rows) => $work,
+            $crate::data::Storage::Csr64I64($rows) => $work,
+            $crate::data::Storage::Csr32I32($rows) => $work,
+            $crate::data::Storage::Csr32I64($rows) => $work,
+            $crate::data::Storage::PatternI32($rows) => $work,
+            $crate::data::Storage::PatternI64($rows) => $work,
+        }
+    };
+}
+pub(crate) use with_rows;
+
+macro_rules! kinds {
+    ($($kind:ident: $rows:ty,)+) => {$(
+        impl<'a> From<$rows> for Storage<'a> {
+            fn from(rows: $rows) -> Self {
+                Self::$kind(rows)
+            }
+        }
+    )+};
+}
+
+kinds! {
+    Dense64: Dense<'a, f64>,
+    Dense32: Dense<'a, f32>,
+    Csr64I32: Csr<'a, f64, i32>,
+    Csr64I64: Csr<'a, f64, i64>,
+    Csr32I32: Csr<'a, f32, i32>,
+    Csr32I64: Csr<'a, f32, i64>,
+    PatternI32: Pattern<'a, i32>,
+    PatternI64: Pattern<'a, i64>,
+}
+
+impl Storage<'_> {
+    /// The rows, block by block.
+    pub(crate) fn blocks(&self) -> &dyn RowBlocks {
+        with_rows!(self, rows => rows)
+    }
+}
+
+/// Rows and their weights.
+#[derive(Debug)]
+pub struct Data<'a> {
+    storage: Storage<'a>,
+    weights: Option<&'a [f64]>,
+    total_weight: f64,
+    centred: OnceLock<Shape>,
+    uncentred: OnceLock<Shape>,
+    columns: OnceLock<Columns>,
+    preparing: Mutex<()>,
+}
+
+/// Where rows lie: about their mean, or about 0.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    /// The weighted mean row, or zeros.
+    pub(crate) mu: Vec<f64>,
+    /// `|mu|^2`.
+    pub(crate) mu_sq_norm: f64,
+    /// `x_i.mu`, or nothing if that is 0 everywhere.
+    pub(crate) m: Vec<f64>,
+    /// `|x_i - mu|^2`.
+    pub(crate) spreads: Vec<f64>,
+    /// The weighted mean of `spreads`.
+    pub(crate) mean_spread: f64,
+}
+
+impl<'a> Data<'a> {
+    /// Takes rows and their weights, which are all 1 if there are none. A row of weight 0 counts as absent.
+    pub fn new(rows: impl Into<Storage<'a>>, weights: Option<&'a [f64]>) -> Result<Self, Error> {
+        let storage = rows.into();
+        let n_rows = storage.blocks().n_rows();
+        let mut total_weight = n_rows as f64;
+        if let Some(weights) = weights {
+            if weights.len() != n_rows {
+                return Err(Error::Length {
+                    name: "sample_weight",
+                    found: weights.len(),
+                    expected: n_rows,
+                    why: "one for each row of X",
+                });
+            }
+            if let Some(row) = weights.iter().position(|&c| !(c.is_finite() && c >= 0.0)) {
+                let found = weights[row];
+                return Err(Error::Weight { row, found });
+            }
+            total_weight = weights.iter().sum();
+            if total_weight == 0.0 {
+                return Err(Error::NoWeight);
+            }
+            if !total_weight.is_normal() {
+                return Err(parameter(
+                    "sample_weight",
+                    format!("a sum of {total_weight:e}"),
+                    "weights whose sum is neither infinite nor subnormal",
+                ));
+            }
+        }
+        Ok(Self {
+            storage,
+            weights,
+            total_weight,
+            centred: OnceLock::new(),
+            uncentred: OnceLock::new(),
+            columns: OnceLock::new(),
+            preparing: Mutex::new(()),
+        })
+    }
+}
+
+impl<'a> Data<'a> {
+    /// The rows.
+    pub fn storage(&self) -> &Storage<'a> {
+        &self.storage
+    }
+
+    /// The rows, block by block.
+    pub(crate) fn rows(&self) -> &dyn RowBlocks {
+        self.storage.blocks()
+    }
+
+    /// The weights, if they are not all 1 for want of any.
+    pub(crate) fn weights(&self) -> Option<&'a [f64]> {
+        self.weights
+    }
+
+    /// `W`, the sum of the weights.
+    pub fn total_weight(&self) -> f64 {
+        self.total_weight
+    }
+
+    /// `c_i`.
+    #[inline]
+    pub fn weight(&self, i: usize) -> f64 {
+        self.weights.map_or(1.0, |c| c[i])
+    }
+
+    /// Number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.rows().n_rows()
+    }
+
+    /// Number of columns.
+    pub fn n_cols(&self) -> usize {
+        self.rows().n_cols()
+    }
+
+    /// The rows of positive weight.
+    pub(crate) fn counting(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.n_rows()).filter(|&i| self.weight(i) > 0.0)
+    }
+
+    /// All rows in blocks of similar work. Sums over rows are taken block by block: that keeps their
+    /// rounding error small and lets a pass be interrupted.
+    pub fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (n_rows, size) = (self.n_rows(), self.block_size());
+        (0..n_rows)
+            .step_by(size)
+            .map(move |from| from..n_rows.min(from + size))
+    }
+
+    /// Rows in a block, see [`Self::blocks`].
+    pub(crate) fn block_size(&self) -> usize {
+        rows_per_block(self.n_rows(), self.rows().n_stored())
+    }
+
+    /// `work` for each block, shared by the threads of the run.
+    pub(crate) fn by_blocks<T: Send>(
+        &self,
+        watch: &mut Watch<'_>,
+        work: impl Fn(Range<usize>) -> T + Sync,
+    ) -> Result<Vec<T>, Error> {
+        let (n_rows, size) = (self.n_rows(), self.block_size());
+        watch.map(n_rows.div_ceil(size), |k| {
+            work(k * size..n_rows.min((k + 1) * size))
+        })
+    }
+
+    /// `out_i = x_i.w`.
+    pub(crate) fn products(
+        &self,
+        w: &[f64],
+        out: &mut [f64],
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        watch.fill(out, self.block_size(), |from, out| {
+            self.rows().products(from, w, out);
+        })
+    }
+
+    /// `sum += sum_i share(i) x_i`; returns `sum_i share(i)`.
+    pub(crate) fn add_rows(
+        &self,
+        share: impl Fn(usize) -> f64 + Sync,
+        sum: &mut [f64],
+        watch: &mut Watch<'_>,
+    ) -> Result<f64, Error> {
+        let fill = |from: usize, shares: &mut [f64]| {
+            for (i, of_row) in (from..).zip(shares) {
+                *of_row = share(i);
+            }
+        };
+        self.add_blocks(&fill, sum, watch)
+    }
+
+    /// [`Self::add_rows`] for shares that `fill(from, shares)` computes for the rows from `from` on.
+    pub(crate) fn add_blocks(
+        &self,
+        fill: &(dyn Fn(usize, &mut [f64]) + Sync),
+        sum: &mut [f64],
+        watch: &mut Watch<'_>,
+    ) -> Result<f64, Error> {
+        let add = |block: Range<usize>, sum: &mut [f64]| {
+            let (mut total, mut shares) = (0.0, [0.0; SHARES]);
+            for from in block.clone().step_by(SHARES) {
+                let shares = &mut shares[..SHARES.min(block.end - from)];
+                fill(from, shares);
+                let [of_rows] = lanes::sum(Level::best(), [shares], |[share]| [share]);
+                total += of_rows;
+                self.rows().add(from, shares, sum);
+            }
+            total
+        };
+        let mut total = 0.0;
+        if !self.sums_by_blocks() {
+            for block in self.blocks() {
+                total += add(block, sum);
+                watch.beat()?;
+            }
+            return Ok(total);
+        }
+        let (n_rows, size) = (self.n_rows(), self.block_size());
+        let part = |k: usize| {
+            let mut part = memory::zeros(self.n_cols());
+            let total = add(k * size..n_rows.min((k + 1) * size), &mut part);
+            (part, total)
+        };
+        watch.fold(n_rows.div_ceil(size), part, |(part, of_part)| {
+            for (sum, part) in sum.iter_mut().zip(part) {
+                *sum += part;
+            }
+            total += of_part;
+        })?;
+        Ok(total)
+    }
+
+    /// Whether each block sums its rows into a vector of its own, so that threads can share them: where that
+    /// is little beside the work.
+    pub(crate) fn sums_by_blocks(&self) -> bool {
+        let entries = self.block_size() * self.rows().n_stored() / self.n_rows();
+        entries >= ENTRIES_PER_COLUMN * self.n_cols()
+    }
+
+    /// What is known of the columns, for systems of equations.
+    pub(crate) fn columns(&self) -> &Columns {
+        self.columns.get_or_init(|| hessian::columns(self.rows()))
+    }
+
+    /// Where the rows lie about their mean, or about 0.
+    pub(crate) fn shape(&self, centred: bool, watch: &mut Watch<'_>) -> Result<&Shape, Error> {
+        let shape = if centred {
+            &self.centred
+        } else {
+            &self.uncentred
+        };
+        // One of several threads computes it, and the others wait.
+        let guard = self.preparing.lock();
+        let _guard = guard.unwrap_or_else(PoisonError::into_inner);
+        if shape.get().is_none() {
+            let mut mu = memory::zeros(self.n_cols());
+            if centred {
+                let share = |i| self.weight(i) / self.total_weight;
+                self.add_rows(share, &mut mu, watch)?;
+            }
+            let found = Shape::about(self, mu, centred, watch)?;
+            shape.get_or_init(|| found);
+        }
+        Ok(shape.get().expect("it has just been computed"))
+    }
+}
+
+impl Shape {
+    /// Where the rows lie about `mu`, which is 0 unless they are `centred`.
+    pub(crate) fn about(
+        data: &Data<'_>,
+        mu: Vec<f64>,
+        centred: bool,
+        watch: &mut Watch<'_>,
+    ) -> Result<Self, Error> {
+        let mu_sq_norm: f64 = mu.iter().map(|m| m * m).sum();
+        let (n_rows, size) = (data.n_rows(), data.block_size());
+        let mut spreads: Vec<f64> = memory::zeros(n_rows);
+        let rows = data.rows();
+        watch.fill(&mut spreads, size, |from, out| rows.sq_norms(from, out))?;
+        let mut m = Vec::new();
+        if centred {
+            memory::resize(&mut m, n_rows, 0.0);
+            data.products(&mu, &mut m, watch)?;
+            for (spread, m) in spreads.iter_mut().zip(&m) {
+                // On the safe side of what the three terms lose by cancelling: steps for too small a |x|^2
+                // would diverge. It also keeps the NaN that `max` would hide.
+                let lost = 8.0 * f64::EPSILON * (*spread + mu_sq_norm);
+                *spread = (*spread - 2.0 * m + mu_sq_norm).max(0.0) + lost;
+            }
+        }
+        let mut sum = 0.0;
+        for (i, spread) in spreads.iter().enumerate() {
+            sum += data.weight(i) * spread;
+        }
+        Ok(Self {
+            mu,
+            mu_sq_norm,
+            m,
+            spreads,
+            mean_spread: sum / data.total_weight,
+        })
+    }
+
+    /// `x_i.mu`.
+    #[inline]
+    pub(crate) fn m(&self, i: usize) -> f64 {
+        self.m.get(i).copied().unwrap_or(0.0)
+    }
+}
+
+/// Shares that are computed before their rows are added.
+const SHARES: usize = 256;
+
+/// A block sums rows into a vector of its own if it has so many times as many entries.
+const ENTRIES_PER_COLUMN: usize = 8;
+
+/// How many rows hold about [`BLOCK`] entries. The upper limit bounds the rounding error of a sum
+/// over a block and the time that a pass over very short rows takes.
+pub(crate) fn rows_per_block(n_rows: usize, n_stored: usize) -> usize {
+    (BLOCK.saturating_mul(n_rows) / n_stored.max(1)).clamp(1, 4096)
+}
