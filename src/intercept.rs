@@ -125,6 +125,10 @@ pub(crate) fn apart(loss: &dyn LossBlocks, b: f64, value: f64) -> f64 {
 /// slopes of about 1. Where the value is below 1e-3, most slopes are less, and so is the limit.
 const FLAT: f64 = 1e-14;
 
+/// From farther away the search begins at 0 if that is better: numbers at the ends of a bracket that is so wide would have
+/// too few digits for a bound of the minimum.
+const FAR: f64 = 1e6;
+
 /// Every third step at least halves the bracket, which ends the search long before; this only makes
 /// sure of it.
 const MAX_EVALUATIONS: usize = 300;
@@ -193,7 +197,13 @@ pub fn minimise(
         let slope = if is_flat { 0.0 } else { slope };
         Touch { b, value, slope }
     };
-    let first = touch(start);
+    let mut first = touch(start);
+    if start.abs() > FAR {
+        let zero = touch(0.0);
+        if zero.value < first.value {
+            first = zero;
+        }
+    }
     let Some((mut left, mut right)) = bracket(first, reach, &mut touch) else {
         return Minimum::at(first.b, first.value);
     };
@@ -299,6 +309,25 @@ fn bracket(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_start_far_away_leads_to_the_minimum_too() {
+        // The mean of log losses, of which two thirds have the label -1.
+        let at = |b: f64| {
+            let value = |m: f64| (-m.abs()).exp().ln_1p() + (-m).max(0.0);
+            let slope = |m: f64| -1.0 / (1.0 + m.exp());
+            let mean = |of: &dyn Fn(f64) -> f64| (of(b) + 2.0 * of(-b)) / 3.0;
+            (mean(&value), (slope(b) - 2.0 * slope(-b)) / 3.0)
+        };
+        for start in [0.0, 1e3, -1e7, 1e12, -1e22, 3.4e38, -1e300] {
+            let found = minimise(start, 8.0, 1e-9, at);
+            assert!(
+                (found.b + 2f64.ln()).abs() < 1e-3,
+                "{} from {start}",
+                found.b
+            );
+        }
+    }
 
     #[test]
     fn balance_reaches_the_constraint_and_only_shrinks() {
