@@ -25,7 +25,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
 # cargo runs in parallel by itself, and two pips must not write into one .venv.
 .NOTPARALLEL:
 EXAMPLES := four_algorithms average_and_t0 blood_cells primal_and_dual logistic_sgd_or_sdca
-.PHONY: help demo examples test test-rust test-python test-long fuzz sanitize lint lint-rust lint-python bench bench-rust docs build clean need-cargo
+.PHONY: help demo examples test test-rust test-python test-long fuzz sanitize lint lint-rust lint-python bench bench-rust bench-ab docs build clean need-cargo
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,7 +71,7 @@ fuzz: need-cargo ## fuzz the core: SECONDS=600 for each target, two at a time
 # Random seeds and some twenty times as many cases; the clock decides nothing.
 test-long: $(EXTRA)test.stamp ## the laws and the oracle at length
 	SDCA_RS_LONG=1 $(BIN)/pytest --timeout 3600 tests/test_exact.py tests/test_hypothesis.py \
-		tests/test_watchdog.py
+		tests/test_watchdog.py tests/test_faults.py
 
 sanitize: $(EXTRA)test.stamp ## unit tests with the address sanitiser; .ci/sanitize valgrind takes long
 	bash .ci/sanitize
@@ -81,6 +81,10 @@ bench: $(EXTRA)compare.stamp ## compare with other libraries, in short
 
 bench-rust: need-cargo ## measure kernels and epochs
 	cargo bench --locked
+
+# Of the sets, losses and C that ARGS names, see benches/ab.py; SDCA_RS_DATA=FOLDER for more than bundled data.
+bench-ab: $(BUILT) ## compare the working tree with BASE=REVISION, fit by fit
+	$(BIN)/python benches/ab.py $(BASE) $(ARGS)
 
 docs: $(EXTRA)docs.stamp ## build the documentation into build/docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs build/docs

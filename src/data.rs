@@ -3,7 +3,8 @@
 //! All classes of a fit, and all values of `C`, may share one [`Data`]. Nothing in it depends on `lambda`, targets or loss.
 
 use std::ops::Range;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::error::Error;
 use crate::kernel::{Level, lanes};
@@ -86,10 +87,10 @@ pub struct Data<'a> {
     storage: Storage<'a>,
     weights: Option<&'a [f64]>,
     total_weight: f64,
-    centred: OnceLock<Shape>,
-    uncentred: OnceLock<Shape>,
     columns: OnceLock<Columns>,
-    preparing: Mutex<()>,
+    keeps_shapes: AtomicBool,
+    /// About the mean, and about 0, once they are kept.
+    shapes: Mutex<[Option<Arc<Shape>>; 2]>,
 }
 
 /// Where rows lie: about their mean, or about 0.
@@ -142,10 +143,9 @@ impl<'a> Data<'a> {
             storage,
             weights,
             total_weight,
-            centred: OnceLock::new(),
-            uncentred: OnceLock::new(),
             columns: OnceLock::new(),
-            preparing: Mutex::new(()),
+            keeps_shapes: AtomicBool::new(false),
+            shapes: Mutex::default(),
         })
     }
 }
@@ -298,26 +298,35 @@ impl<'a> Data<'a> {
         self.columns.get_or_init(|| hessian::columns(self.rows()))
     }
 
+    /// Keeps what the first problem finds out about the rows, 16 bytes for each, for those that follow: other classes, or
+    /// other values of `C`.
+    pub fn keep_for_others(&self) {
+        self.keeps_shapes.store(true, Ordering::Release);
+    }
+
     /// Where the rows lie about their mean, or about 0.
-    pub(crate) fn shape(&self, centred: bool, watch: &mut Watch<'_>) -> Result<&Shape, Error> {
-        let shape = if centred {
-            &self.centred
-        } else {
-            &self.uncentred
-        };
-        // One of several threads computes it, and the others wait.
-        let guard = self.preparing.lock();
-        let _guard = guard.unwrap_or_else(PoisonError::into_inner);
-        if shape.get().is_none() {
-            let mut mu = memory::zeros(self.n_cols());
-            if centred {
-                let share = |i| self.weight(i) / self.total_weight;
-                self.add_rows(share, &mut mu, watch)?;
-            }
-            let found = Shape::about(self, mu, centred, watch)?;
-            shape.get_or_init(|| found);
+    pub(crate) fn shape(&self, centred: bool, watch: &mut Watch<'_>) -> Result<Arc<Shape>, Error> {
+        if !self.keeps_shapes.load(Ordering::Acquire) {
+            return self.find_shape(centred, watch).map(Arc::new);
         }
-        Ok(shape.get().expect("it has just been computed"))
+        // One of several threads finds it, and the others wait.
+        let shapes = self.shapes.lock();
+        let kept = &mut shapes.unwrap_or_else(PoisonError::into_inner)[usize::from(centred)];
+        if let Some(shape) = kept {
+            return Ok(Arc::clone(shape));
+        }
+        let shape = Arc::new(self.find_shape(centred, watch)?);
+        *kept = Some(Arc::clone(&shape));
+        Ok(shape)
+    }
+
+    fn find_shape(&self, centred: bool, watch: &mut Watch<'_>) -> Result<Shape, Error> {
+        let mut mu = memory::zeros(self.n_cols());
+        if centred {
+            let share = |i| self.weight(i) / self.total_weight;
+            self.add_rows(share, &mut mu, watch)?;
+        }
+        Shape::about(self, mu, centred, watch)
     }
 }
 

@@ -119,6 +119,7 @@ impl<'a> OneVsRest<'a> {
         n_threads: usize,
         monitors: &dyn Monitors,
     ) -> Result<Vec<Fit>, Error> {
+        self.data.keep_for_others();
         // As `fit_classes` has it.
         let in_caller = |n_jobs: usize| n_jobs.min(n_threads) <= 1;
         let groups = match starts {

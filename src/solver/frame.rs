@@ -54,8 +54,8 @@ impl Frame {
         visit: &mut dyn FnMut(usize, f64, f64),
     ) -> Result<Self, Error> {
         let shape = problem.data().shape(problem.fit_intercept(), watch)?;
-        let mut frame = Self::of(shape);
-        Self::visit(shape, problem, visit)?;
+        let mut frame = Self::of(&shape);
+        Self::visit(&shape, problem, visit)?;
         frame.weigh_intercept(problem, problem.total_weight());
         Ok(frame)
     }
