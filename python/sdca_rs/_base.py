@@ -206,9 +206,10 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             )
         self._keep(fits, labels)
         # Again: a callback, or another thread, may have fitted this one meanwhile.
-        self.__dict__.update(features, _lam=lam_of(C, lam, n_samples, weights))
-        if features["feature_names_in_"] is None:
-            self.__dict__.pop("feature_names_in_")
+        known = {name: value for name, value in features.items() if value is not None}
+        self.__dict__.update(known, _lam=lam_of(C, lam, n_samples, weights))
+        for name in features.keys() - known.keys():
+            self.__dict__.pop(name, None)
         reporter.finish(fits)
         return fits, reporter
 

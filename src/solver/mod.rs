@@ -38,7 +38,7 @@ use std::ops::Range;
 use crate::error::Error;
 use crate::memory::IntoVec as _;
 use crate::problem::Problem;
-use crate::run::{Budget, Fit, Monitor};
+use crate::run::{Budget, Fit, Monitor, parameter};
 
 /// Where an earlier run ended, for a run that goes on from there. Rows, and classes, must be the
 /// same; targets, loss and regularisation may differ. Each solver takes the part that it needs.
@@ -80,6 +80,18 @@ impl Start<'_> {
             }
         });
         Ok(problem.feasible(finite).into_vec())
+    }
+
+    /// The steps.
+    fn steps(&self) -> Result<f64, Error> {
+        if self.steps.is_finite() && self.steps >= 0.0 {
+            return Ok(self.steps);
+        }
+        Err(parameter(
+            "steps of the start",
+            self.steps,
+            "a finite number >= 0",
+        ))
     }
 
     /// The coefficients.

@@ -275,7 +275,7 @@ impl Solver for Pegasos {
             let mut state = State::new(self, problem, false, None, &mut watch)?;
             let mut before = 0.0;
             if let Some(start) = start {
-                before = start.steps;
+                before = start.steps()?;
                 state.take_model(&Model {
                     coef: start.coef_for(problem)?.duplicate(),
                     intercept: start.intercept,

@@ -95,7 +95,7 @@ impl Solver for Subgradient {
             let mut run = Run {
                 problem,
                 steps: rate.steps(loss, problem.lambda(), curvature)?,
-                before: start.map_or(0.0, |start| start.steps),
+                before: start.map_or(Ok(0.0), |start| start.steps())?,
                 iterate: Iterate { coef, a },
                 intercept: zero.intercept,
                 predictions: memory::zeros(n_rows),

@@ -1192,6 +1192,16 @@ fn a_warm_start_goes_on_with_the_count_of_steps() {
     };
     let refused = Pegasos::default().solve(&problem, tol, Some(wrong), &mut Unwatched);
     assert!(matches!(refused, Err(Error::Length { .. })));
+    for steps in [f64::NAN, f64::INFINITY, -1.0] {
+        let wrong = Start {
+            steps,
+            ..Start::from(&best)
+        };
+        let refused = Pegasos::default().solve(&problem, tol, Some(wrong), &mut Unwatched);
+        assert!(matches!(refused, Err(Error::Parameter { .. })));
+        let refused = Subgradient::default().solve(&problem, tol, Some(wrong), &mut Unwatched);
+        assert!(matches!(refused, Err(Error::Parameter { .. })));
+    }
 }
 
 /// The same data, once with whole numbers as weights and once with rows repeated so many times.
