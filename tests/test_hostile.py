@@ -136,6 +136,27 @@ def test_an_objective_that_overflows_is_refused_for_a_tolerance_of_0_too():
         fit.fit(X, y, sample_weight=np.array([0.1875, 0.0625]))
 
 
+@may_not_converge
+@pytest.mark.parametrize("record_every", [1, 0.3, 7.5])
+def test_converged_is_what_is_returned_not_what_it_has_replaced(record_every):
+    # With a lambda of 1e-306 the bound that came with the model that converged is
+    # worth nothing for the one without coefficients, which is better.
+    X, y = np.array([[-0.0625], [5], [5], [-0.0625]]), np.array([1, 1, -1, 1])
+    fit = Sdca(
+        "log",
+        lam=9.999999999999992e-307,
+        tol=0.999,
+        max_iter=32,
+        record_every=record_every,
+        sampling="cyclic",
+        first_epoch="sdca",
+        random_state=0,
+    )
+    fit.fit(X, y, sample_weight=np.array([0.0625, 5, 5, 0.0625]))
+    is_within = fit.duality_gap_ <= 0.999 * fit.objective_
+    assert is_within == (fit.stop_reason_ == "converged")
+
+
 # --------------------------------------------------------------------- large counts
 
 

@@ -204,6 +204,8 @@ impl Course<'_, '_> {
             _ if self.point.certificate.is_within(self.budget.tol) => StopReason::Converged,
             Some(StopReason::Callback) => StopReason::Callback,
             _ if is_perfect => StopReason::Perfect,
+            // Not with the model that has taken the place of the one that had.
+            Some(StopReason::Converged) => StopReason::Precision,
             Some(reason) => reason,
             None => StopReason::MaxEpochs,
         };
