@@ -157,6 +157,17 @@ def test_converged_is_what_is_returned_not_what_it_has_replaced(record_every):
     assert is_within == (fit.stop_reason_ == "converged")
 
 
+@may_not_converge
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_that_weigh_next_to_nothing_may_come_first_in_the_modified_sgd(seed):
+    X, y = np.zeros((3, 1)), np.array([1, 1, -1])
+    weights = np.array([3.552021838898748e125, 2.2250738585072014e-308, 0.1])
+    fit = Sdca("hinge", lam=2.8e-128, first_epoch="sgd", tol=0, max_iter=2)
+    fit.set_params(random_state=seed, accelerate=False).fit(X, y, sample_weight=weights)
+    assert np.isfinite(fit.dual_coef_).all()
+    assert np.isfinite(fit.duality_gap_)
+
+
 # --------------------------------------------------------------------- large counts
 
 

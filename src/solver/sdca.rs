@@ -473,14 +473,12 @@ impl State {
             let i = i as usize;
             let row = self.rows[i];
             // W / W_(t-1), because sum_i rate_i = 1 / lambda; before the first row the sum is empty.
-            let of_model = if *seen > 0.0 {
-                1.0 / (problem.lambda() * *seen)
-            } else {
-                0.0
-            };
+            // (Both are finite also where the first rows weigh next to nothing.)
+            let all_by = |seen: f64| 1.0 / (problem.lambda() * seen).max(f64::MIN_POSITIVE);
+            let of_model = if *seen > 0.0 { all_by(*seen) } else { 0.0 };
             *seen += problem.rate(i);
             // W / W_t. All dual values are 0 before their step.
-            let of_step = 1.0 / (problem.lambda() * *seen);
+            let of_step = all_by(*seen);
             let z = self.centre + of_model * self.sum.dot(rows, i, row.m);
             let a = loss.step(z, of_step * row.q, row.a, row.y);
             if a != row.a {
