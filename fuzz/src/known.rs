@@ -50,6 +50,6 @@ pub const SQUARED_EPSILON_OVERFLOW: bool = true;
 /// bound is infinite, or NaN, which passes if it comes with the model that is replaced by none at the end.
 pub const ROUNDING_OVERFLOWS: bool = true;
 
-/// The step of the Poisson loss is finite where `q y` overflows: `p + q e^p = z + q y` is not to be multiplied out
-/// there. Else a dual value is infinite, and with it the lower bound.
-pub const POISSON_STEP_OVERFLOWS: bool = true;
+/// The step of the Poisson loss is finite where the dual value itself, `y - e^p`, overflows. Where `q y` does, it is; but
+/// after counts of 1e229 a row may be given -infinity, and the lower bound with it.
+pub const POISSON_STEP_OVERFLOWS: bool = false;
