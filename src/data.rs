@@ -3,10 +3,9 @@
 //! All classes of a fit, and all values of `C`, may share one [`Data`]. Nothing in it depends on `lambda`, targets or loss.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::kernel::{Level, lanes};
 use crate::memory;
 use crate::rows::blocks::RowBlocks;
@@ -88,9 +87,8 @@ pub struct Data<'a> {
     weights: Option<&'a [f64]>,
     total_weight: f64,
     columns: OnceLock<Columns>,
-    keeps_shapes: AtomicBool,
-    /// About the mean, and about 0, once they are kept.
-    shapes: Mutex<[Option<Arc<Shape>>; 2]>,
+    /// About 0, and about the mean, once it has been prepared.
+    shapes: [OnceLock<Arc<Shape>>; 2],
 }
 
 /// Where rows lie: about their mean, or about 0.
@@ -144,8 +142,7 @@ impl<'a> Data<'a> {
             weights,
             total_weight,
             columns: OnceLock::new(),
-            keeps_shapes: AtomicBool::new(false),
-            shapes: Mutex::default(),
+            shapes: Default::default(),
         })
     }
 }
@@ -298,26 +295,25 @@ impl<'a> Data<'a> {
         self.columns.get_or_init(|| hessian::columns(self.rows()))
     }
 
-    /// Keeps what the first problem finds out about the rows, 16 bytes for each, for those that follow: other classes, or
-    /// other values of `C`.
-    pub fn keep_for_others(&self) {
-        self.keeps_shapes.store(true, Ordering::Release);
+    /// Computes what problems with or without an intercept need to know of the rows, and keeps it, 16 bytes for each row:
+    /// for several problems, of other classes or other values of `C`. A problem alone computes it for itself.
+    pub fn prepare(&self, fit_intercept: bool, watch: &mut Watch<'_>) -> Result<(), Error> {
+        error::catch(|| {
+            let kept = &self.shapes[usize::from(fit_intercept)];
+            if kept.get().is_none() {
+                let shape = Arc::new(self.find_shape(fit_intercept, watch)?);
+                kept.get_or_init(|| shape);
+            }
+            Ok(())
+        })
     }
 
     /// Where the rows lie about their mean, or about 0.
     pub(crate) fn shape(&self, centred: bool, watch: &mut Watch<'_>) -> Result<Arc<Shape>, Error> {
-        if !self.keeps_shapes.load(Ordering::Acquire) {
-            return self.find_shape(centred, watch).map(Arc::new);
+        match self.shapes[usize::from(centred)].get() {
+            Some(shape) => Ok(Arc::clone(shape)),
+            None => self.find_shape(centred, watch).map(Arc::new),
         }
-        // One of several threads finds it, and the others wait.
-        let shapes = self.shapes.lock();
-        let kept = &mut shapes.unwrap_or_else(PoisonError::into_inner)[usize::from(centred)];
-        if let Some(shape) = kept {
-            return Ok(Arc::clone(shape));
-        }
-        let shape = Arc::new(self.find_shape(centred, watch)?);
-        *kept = Some(Arc::clone(&shape));
-        Ok(shape)
     }
 
     fn find_shape(&self, centred: bool, watch: &mut Watch<'_>) -> Result<Shape, Error> {

@@ -1,4 +1,5 @@
-//! The arithmetic on rows, and the only `unsafe` of the core.
+//! The arithmetic on rows, and the only `unsafe` of the core. (The border to Python has some, and so has the allocator
+//! that the extension brings, `reserve.rs`: the trait of allocators is an unsafe one.)
 //!
 //! Each kernel has a naive twin in the tests below that a property test compares it with.
 //!

@@ -46,7 +46,7 @@
 //! | [`problem`]     | `P`, `D`, `w(a)`, the gap: the certificate                                   |
 //! | [`intercept`]   | the exact, unregularised intercept                                           |
 //! | [`rows`]        | dense and sparse rows, borrowed; sparse ones of one value each               |
-//! | [`kernel`]      | arithmetic on rows; the only `unsafe`                                        |
+//! | [`kernel`]      | arithmetic on rows; the only `unsafe` of computations                        |
 //! | [`run`]         | budget, monitor, history, stop reason, result: what all solvers share        |
 //! | [`predict`]     | predictions of fitted models                                                 |
 //! | [`theory`]      | how many iterations suffice by the theorems                                  |

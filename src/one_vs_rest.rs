@@ -36,7 +36,7 @@ use crate::error::Error;
 use crate::loss::Loss;
 use crate::memory::{self, IntoVec as _};
 use crate::problem::{Problem, Regularisation};
-use crate::run::{Budget, Fit, LOOK_EVERY, Monitor, Unwatched};
+use crate::run::{Budget, Fit, LOOK_EVERY, Monitor, Unwatched, Watch};
 use crate::solver::{GROUP, Head, Solver, Start};
 use crate::steps::Steps;
 
@@ -119,7 +119,11 @@ impl<'a> OneVsRest<'a> {
         n_threads: usize,
         monitors: &dyn Monitors,
     ) -> Result<Vec<Fit>, Error> {
-        self.data.keep_for_others();
+        {
+            let mut monitor = monitors.of_class(0, true);
+            let mut watch = Watch::new(None, &mut *monitor);
+            self.data.prepare(self.fit_intercept, &mut watch)?;
+        }
         // As `fit_classes` has it.
         let in_caller = |n_jobs: usize| n_jobs.min(n_threads) <= 1;
         let groups = match starts {

@@ -389,11 +389,16 @@ impl<'a> Problem<'a> {
         // Lengths are multiplied by the root of lambda before they are squared, which may overflow without it.
         let unit = 4.0 * f64::EPSILON * self.lambda.sqrt();
         let squares = self.data.by_blocks(watch, |block| {
-            let mut sq_norms = memory::zeros(block.len());
-            self.rows().sq_norms(block.start, &mut sq_norms);
+            // Most dual values may be 0: their rows are not read.
+            let norm_of = |i: usize| {
+                let mut sq_norm = [0.0];
+                self.rows().sq_norms(i, &mut sq_norm);
+                (i, sq_norm[0])
+            };
             block
-                .zip(sq_norms)
-                .filter(|&(i, sq_norm)| dual[i] != 0.0 && sq_norm > 0.0)
+                .filter(|&i| dual[i] != 0.0)
+                .map(norm_of)
+                .filter(|&(_, sq_norm)| sq_norm > 0.0)
                 .map(|(i, sq_norm)| (unit * self.rate(i) * dual[i] * sq_norm.sqrt()).powi(2))
                 .sum::<f64>()
         })?;
