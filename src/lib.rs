@@ -67,6 +67,7 @@ pub mod loss;
 mod memory;
 pub mod one_vs_rest;
 pub mod order;
+mod penalty;
 pub mod predict;
 pub mod problem;
 #[cfg(feature = "python")]

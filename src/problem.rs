@@ -3,10 +3,12 @@
 //! For rows `x_i`, targets `y_i`, weights `c_i` with `W = sum_i c_i`, and a loss `phi`:
 //!
 //! ```text
-//! P(w, b) = (1/W) sum_i c_i phi(x_i.w + b; y_i) + (lambda/2) |w|^2
-//! D(a)    = (1/W) sum_i -c_i phi*(-a_i; y_i)    - (lambda/2) |w(a)|^2
-//! w(a)    = (1/(lambda W)) sum_i c_i a_i x_i
+//! P(w, b) = (1/W) sum_i c_i phi(x_i.w + b; y_i) + lambda h(w)
+//! D(a)    = (1/W) sum_i -c_i phi*(-a_i; y_i)    - lambda h*(v)
+//! v       = (1/(lambda W)) sum_i c_i a_i x_i,     w(a) = grad h*(v)
 //! ```
+//!
+//! where `h` is the penalty, see `penalty.rs`: today `|w|^2 / 2`, so that `w(a) = v`.
 //!
 //! With an intercept, `a` must also satisfy `sum_i c_i a_i = 0`; without one, `b = 0`. For every
 //! feasible `a`, `D(a) <= min P`, so that `gap = P - D` bounds how far a model is from the best. At
@@ -25,6 +27,7 @@ use crate::intercept::{self, Minimum};
 use crate::loss::blocks::{Labels, LossBlocks};
 use crate::loss::{Loss, Target};
 use crate::memory;
+use crate::penalty::{L2, Penalty};
 use crate::rows::blocks::RowBlocks;
 use crate::run::{Certificate, Watch, parameter};
 use crate::steps::Steps;
@@ -44,7 +47,9 @@ pub struct Problem<'a> {
     data: Arc<Data<'a>>,
     loss: Arc<dyn Steps>,
     targets: &'a [f64],
-    lambda: f64,
+    penalty: Arc<dyn Penalty>,
+    /// `lambda W`.
+    scale: f64,
     fit_intercept: bool,
 }
 
@@ -149,7 +154,8 @@ impl<'a> Problem<'a> {
             data,
             loss,
             targets,
-            lambda,
+            penalty: Arc::new(L2 { lambda }),
+            scale: lambda * total_weight,
             fit_intercept,
         })
     }
@@ -191,7 +197,12 @@ impl<'a> Problem<'a> {
 
     /// `lambda`.
     pub fn lambda(&self) -> f64 {
-        self.lambda
+        self.penalty.lambda()
+    }
+
+    /// The penalty.
+    pub(crate) fn penalty(&self) -> &dyn Penalty {
+        &*self.penalty
     }
 
     /// Whether there is an intercept.
@@ -246,10 +257,20 @@ impl<'a> Problem<'a> {
         if unit.is_normal() { unit } else { 1.0 }
     }
 
-    /// `c_i / (lambda W)`: how much of `a_i x_i` is in `w`.
+    /// `c_i / (lambda W)`: how much of `a_i x_i` is in the sum of the rows.
     #[inline]
     pub fn rate(&self, i: usize) -> f64 {
-        self.weight(i) / (self.lambda * self.total_weight())
+        self.weight(i) / self.scale
+    }
+
+    /// `q_i` for the square of the length of row `i`: how much the prediction for the row follows its dual value.
+    pub(crate) fn q(&self, i: usize, sq_norm: f64) -> f64 {
+        self.rate(i) * sq_norm * self.penalty.conjugate_smoothness()
+    }
+
+    /// The weighted mean of `q_i`, for that of the squares.
+    pub(crate) fn mean_q(&self, mean_sq_norm: f64) -> f64 {
+        mean_sq_norm / self.scale * self.penalty.conjugate_smoothness()
     }
 
     /// `P(w, b)`.
@@ -264,23 +285,23 @@ impl<'a> Problem<'a> {
             self.rows().products(block.start, coef, &mut p);
             self.loss().values(&p, intercept, self.labels(block))
         })?;
-        Ok(losses.iter().sum::<f64>() / self.total_weight() + self.penalty(coef))
+        Ok(losses.iter().sum::<f64>() / self.total_weight() + self.penalty.value(coef))
     }
 
-    /// `w = w(a)`, written over `coef`.
+    /// `w = w(a)`, written over `coef`. Returns what the penalty takes off `D(a)`, `lambda h*(v)`.
     pub fn coef_of(
         &self,
         dual: &[f64],
         coef: &mut Vec<f64>,
         watch: &mut Watch<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<f64, Error> {
         coef.clear();
         memory::resize(coef, self.n_cols(), 0.0);
         if dual.iter().any(|&a| a != 0.0) {
             self.data
                 .add_rows(|i| self.rate(i) * dual[i], coef, watch)?;
         }
-        Ok(())
+        Ok(self.penalty.to_model(coef))
     }
 
     /// The term of row `i` in the gap, never negative but for rounding:
@@ -328,10 +349,10 @@ impl<'a> Problem<'a> {
     ) -> Result<(), Error> {
         self.balance(&mut point.dual);
         let mut coef = std::mem::take(&mut point.coef);
-        self.coef_of(&point.dual, &mut coef, watch)?;
+        let conjugate = self.coef_of(&point.dual, &mut coef, watch)?;
         point.coef = coef;
         let primal = self.settle(precision, point, watch)?;
-        let (dual, support) = self.dual(&point.dual, &point.coef, watch)?;
+        let (dual, support) = self.dual(&point.dual, conjugate, watch)?;
         point.certificate = Certificate::new(primal, dual, support);
         Ok(())
     }
@@ -361,8 +382,8 @@ impl<'a> Problem<'a> {
     ) -> Result<(Vec<f64>, (f64, usize)), Error> {
         self.balance(dual);
         let mut coef = Vec::new();
-        self.coef_of(dual, &mut coef, watch)?;
-        let value = self.dual(dual, &coef, watch)?;
+        let conjugate = self.coef_of(dual, &mut coef, watch)?;
+        let value = self.dual(dual, conjugate, watch)?;
         Ok((coef, value))
     }
 
@@ -383,11 +404,11 @@ impl<'a> Problem<'a> {
 
     /// What the rounding error of `w(a)` may do to `D(a)`, as a rule.
     ///
-    /// `w(a)` is a sum that may all but cancel. In `D(a)` alone, that is `(lambda/2) |w(a)|^2`, an error `e`
-    /// of it counts for up to `(lambda/2) |e|^2`, which a model of another origin does not make up for.
+    /// The sum of the rows may all but cancel. In `D(a)` alone an error of it counts to second order, which a model of
+    /// another origin does not make up for.
     fn rounding_of(&self, dual: &[f64], watch: &mut Watch<'_>) -> Result<f64, Error> {
-        // Lengths are multiplied by the root of lambda before they are squared, which may overflow without it.
-        let unit = 4.0 * f64::EPSILON * self.lambda.sqrt();
+        // Errors are scaled before they are squared, which may overflow otherwise.
+        let unit = 4.0 * f64::EPSILON * self.penalty.error_scale();
         let squares = self.data.by_blocks(watch, |block| {
             // Most dual values may be 0: their rows are not read.
             let norm_of = |i: usize| {
@@ -472,10 +493,7 @@ impl<'a> Problem<'a> {
         watch: &mut Watch<'_>,
     ) -> Result<bool, Error> {
         let Certificate { primal, gap, .. } = point.certificate;
-        // P without coefficients is at least D(a) + (lambda/2) |w(a)|^2, because D(a) without its last term
-        // bounds it from below; and w(a) is not farther than sqrt(2 gap / lambda) from w.
-        let penalty = self.penalty(&point.coef);
-        if 4.0 * gap <= penalty && penalty.is_finite() {
+        if self.penalty.proves_better_than_zero(&point.coef, gap) {
             return Ok(false);
         }
         let nothing = memory::zeros(self.n_cols());
@@ -526,8 +544,8 @@ impl<'a> Problem<'a> {
         })?;
         self.balance(&mut slopes);
         let mut of_slopes = Vec::new();
-        self.coef_of(&slopes, &mut of_slopes, watch)?;
-        let (dual, support) = self.dual(&slopes, &of_slopes, watch)?;
+        let conjugate = self.coef_of(&slopes, &mut of_slopes, watch)?;
+        let (dual, support) = self.dual(&slopes, conjugate, watch)?;
         if dual > point.certificate.dual || point.certificate.dual.is_nan() {
             point.certificate = Certificate::new(point.certificate.primal, dual, support);
             point.dual = slopes;
@@ -586,11 +604,16 @@ impl<'a> Problem<'a> {
             })?;
             sums.iter().sum::<f64>() / self.total_weight()
         };
-        Ok(mean + self.penalty(coef))
+        Ok(mean + self.penalty.value(coef))
     }
 
-    /// `D(a)` for `coef = w(a)`, and the number of dual values other than zero.
-    fn dual(&self, a: &[f64], coef: &[f64], watch: &mut Watch<'_>) -> Result<(f64, usize), Error> {
+    /// `D(a)`, of which the penalty has this part, and the number of dual values other than zero.
+    fn dual(
+        &self,
+        a: &[f64],
+        conjugate: f64,
+        watch: &mut Watch<'_>,
+    ) -> Result<(f64, usize), Error> {
         let blocks = self.data.by_blocks(watch, |block| {
             let labels = self.labels(block.clone());
             let counts = |i: &usize| a[*i] != 0.0 && self.weight(*i) > 0.0;
@@ -599,7 +622,7 @@ impl<'a> Problem<'a> {
         })?;
         let conjugates: f64 = blocks.iter().map(|block| block.0).sum();
         let support = blocks.iter().map(|block| block.1).sum();
-        let dual = -conjugates / self.total_weight() - self.penalty(coef);
+        let dual = -conjugates / self.total_weight() - conjugate;
         Ok((dual, support))
     }
 
@@ -690,17 +713,6 @@ impl<'a> Problem<'a> {
                     )
                 })
         })
-    }
-
-    /// `(lambda/2) |w|^2`.
-    pub(crate) fn penalty(&self, coef: &[f64]) -> f64 {
-        let sq_norm = coef.iter().map(|w| w * w).sum::<f64>();
-        if sq_norm.is_finite() {
-            return 0.5 * self.lambda * sq_norm;
-        }
-        // Squares may overflow where lambda is tiny.
-        let root = self.lambda.sqrt();
-        0.5 * coef.iter().map(|w| (root * w).powi(2)).sum::<f64>()
     }
 }
 

@@ -194,12 +194,11 @@ impl State {
         let mut moving = memory::with_capacity(n_rows);
         let mut max_q = 0.0;
         for (i, row) in rows.iter_mut().enumerate() {
-            let rate = problem.rate(i);
-            let q = rate * (spreads[i] + frame.s);
+            let q = problem.q(i, spreads[i] + frame.s);
             max_q = f64::max(max_q, q);
             if q > 0.0 {
                 moving.push(i as u32);
-            } else if rate > 0.0 {
+            } else if problem.weight(i) > 0.0 {
                 // An empty row predicts 0 whatever w is: its best dual value is known at once.
                 row.a = problem.loss().step(0.0, 0.0, row.a, row.y);
             }
@@ -212,7 +211,7 @@ impl State {
             rho: 1.0,
             theta: 1.0,
             centre: 0.0,
-            mean_q: frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
+            mean_q: problem.mean_q(frame.mean_sq_norm),
             max_q,
             frame,
             shares: Vec::new(),

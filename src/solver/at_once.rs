@@ -94,8 +94,8 @@ fn solve(
     };
     let gradient = design.sum_blocks(&slopes, watch)?;
     let primal = losses.iter().sum::<f64>() / problem.total_weight();
-    // The part of the gradient that may be left: it makes for |gradient|^2 / (2 lambda) of the gap.
-    let excess = hessian::dot(&gradient, &gradient) / (2.0 * problem.lambda());
+    // How much of the gap the gradient makes for decides which part of it may be left.
+    let excess = problem.penalty().excess(&gradient);
     let precision = (PART * tol * primal / excess).sqrt().min(0.1);
     // The same everywhere.
     let curvature = loss.curvature(-loss.slope(0.0, problem.target(0)), problem.target(0));
@@ -109,7 +109,7 @@ fn solve(
         Err(Error::OutOfTime) => return Ok(None),
         direction => direction?,
     };
-    let mean_q = memory.spread / (curvature * problem.lambda() * problem.total_weight());
+    let mean_q = problem.mean_q(memory.spread / curvature);
     // The ordinary run refuses infinities and NaNs in X.
     if !mean_q.is_finite() {
         return Ok(None);

@@ -90,7 +90,9 @@ impl Solver for DualGradient {
             }
             let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
             let sigma = match self.step {
-                None => largest_eigenvalue(problem, &frame, &mut watch)? / problem.lambda(),
+                None => {
+                    largest_eigenvalue(problem, &frame, &mut watch)? / problem.penalty().curvature()
+                }
                 Some(step) if step.is_finite() && step > 0.0 => 1.0 / step,
                 Some(step) => return Err(parameter("step", step, "a finite number > 0")),
             };
@@ -117,7 +119,7 @@ impl Solver for DualGradient {
             let pace = Pace {
                 evaluation_cost: EVALUATION_COST,
                 least: 0,
-                mean_q: frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
+                mean_q: problem.mean_q(frame.mean_sq_norm),
             };
             course::run(problem, &mut run, budget, pace, &mut watch)
         })

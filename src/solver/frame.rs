@@ -128,7 +128,7 @@ impl Frame {
         for (i, &spread) in shape.spreads.iter().enumerate() {
             // Of rows of weight 0, too: 0 times what is not finite is NaN. From Python, this is what refuses
             // infinities and NaNs.
-            is_finite &= (problem.rate(i) * spread).is_finite();
+            is_finite &= problem.q(i, spread).is_finite();
             visit(i, shape.m(i), spread);
         }
         if is_finite {

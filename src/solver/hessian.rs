@@ -310,7 +310,9 @@ impl Hessian<'_, '_, '_> {
         if count == 0 {
             // Nothing holds the intercept: how far it should go is left to the search.
             let (coef, rest) = gradient.split_at(self.design.problem.rows().n_cols());
-            let coef = coef.iter().map(|g| -g / self.design.problem.lambda());
+            let coef = coef
+                .iter()
+                .map(|g| -g / self.design.problem.penalty().curvature());
             return Ok(coef.chain(rest.iter().map(|g| -g)).into_vec());
         }
         let (rows, columns) = (self.design.problem.rows(), self.design.columns);
@@ -379,7 +381,7 @@ impl Hessian<'_, '_, '_> {
             system.flush(watch);
         }
         let spread = (0..rows.n_cols()).map(|j| system.pivot(j)).sum();
-        system.add_diagonal(rows.n_cols(), problem.lambda());
+        system.add_diagonal(rows.n_cols(), problem.penalty().curvature());
         system.factor(watch)?;
         Ok(spread)
     }
@@ -472,7 +474,7 @@ impl Hessian<'_, '_, '_> {
             let row = finer.next_row();
             row[j] = 1.0;
             system.forward(row);
-            finer.end_row(problem.lambda(), watch);
+            finer.end_row(problem.penalty().curvature(), watch);
             watch.beat_in_time()?;
         }
         finer.flush(watch);
@@ -565,7 +567,7 @@ impl Hessian<'_, '_, '_> {
             let shift = dot(mu, &row);
             rows.products_of(&chosen[..=k], &row, cells);
             for cell in &mut *cells {
-                *cell = (*cell - shift) / problem.lambda();
+                *cell = (*cell - shift) / problem.penalty().curvature();
             }
             cells[k] += 1.0 / self.weights[chosen[k] as usize];
         })?;
@@ -579,7 +581,7 @@ impl Hessian<'_, '_, '_> {
         let mut t = memory::zeros(chosen.len());
         rows.products_of(&chosen, &together, &mut t);
         for t in &mut t {
-            *t = (shift - *t) / problem.lambda();
+            *t = (shift - *t) / problem.penalty().curvature();
         }
         system.solve(&mut t);
         border.extend(
@@ -601,7 +603,7 @@ impl Hessian<'_, '_, '_> {
                 small.add_cell(k, l, dot(column, solved));
             }
         }
-        small.add_diagonal(apart.len(), problem.lambda());
+        small.add_diagonal(apart.len(), problem.penalty().curvature());
         small.factor(watch)?;
         let gradients = apart
             .iter()
@@ -625,7 +627,7 @@ impl Hessian<'_, '_, '_> {
             *d -= total * m;
         }
         for d in &mut direction {
-            *d /= -problem.lambda();
+            *d /= -problem.penalty().curvature();
         }
         for (&j, &d) in apart.iter().zip(&d_border) {
             direction[j] = d;
@@ -663,7 +665,7 @@ impl Hessian<'_, '_, '_> {
         watch: &mut Watch<'_>,
     ) -> Result<(Vec<f64>, Option<usize>), Error> {
         let (design, problem) = (self.design, self.design.problem);
-        let (n_cols, lambda) = (problem.rows().n_cols(), problem.lambda());
+        let (n_cols, lambda) = (problem.rows().n_cols(), problem.penalty().curvature());
         let mut room = Vec::new();
         let mut direction = memory::zeros(gradient.len());
         let mut residual: Vec<f64> = gradient.iter().map(|g| -g).into_vec();
@@ -733,7 +735,7 @@ impl Hessian<'_, '_, '_> {
             *square = (*square - 2.0 * m * sum + m * m * total).max(0.0);
         }
         for square in &mut squares {
-            *square += problem.lambda();
+            *square += problem.penalty().curvature();
         }
         if problem.fit_intercept() {
             memory::push(&mut squares, if total > 0.0 { total } else { 1.0 });

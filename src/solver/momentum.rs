@@ -65,6 +65,8 @@ const NOTHING: f64 = 1e-16;
 
 /// What passes and steps have changed.
 pub(crate) struct Momentum {
+    /// See [`Penalty::dual_curvature`](crate::penalty::Penalty::dual_curvature).
+    curvature: f64,
     /// `x` and `p`.
     base: Vec<f64>,
     step: Vec<f64>,
@@ -114,8 +116,8 @@ impl Iterate<'_> {
         }
     }
 
-    /// What `D` loses by the model and the intercept, over `lambda`: `|w(a)|^2 / 2` with the intercept's column, and
-    /// `centre` times its part in `w(a)`.
+    /// What `D` loses by the model and the intercept, in units of the curvature of the former: `|w(a)|^2 / 2` with the
+    /// intercept's column, and `centre` times its part in `w(a)`.
     fn penalty(&self) -> f64 {
         let pull = self.pull();
         let columns = [&self.sum.v, self.mean()];
@@ -129,8 +131,9 @@ impl Iterate<'_> {
 
 impl Momentum {
     /// Begins at a point, at rest.
-    pub(crate) fn new(at: &Iterate<'_>) -> Self {
+    pub(crate) fn new(at: &Iterate<'_>, curvature: f64) -> Self {
         Self {
+            curvature,
             base: at.rows.iter().map(|row| row.a).into_vec(),
             step: memory::zeros(at.rows.len()),
             model: Combination {
@@ -196,9 +199,9 @@ impl Momentum {
         let (before, pull) = (at.penalty(), at.sum.pull);
         let conjugates = self.go(problem, at, theta);
         watch.beat()?;
-        let gain = problem.lambda() * (before - at.penalty()) - conjugates / problem.total_weight();
+        let gain = self.curvature * (before - at.penalty()) - conjugates / problem.total_weight();
         // Not if it is NaN, either.
-        let rises = gain > ROUNDING * problem.lambda() * before;
+        let rises = gain > ROUNDING * self.curvature * before;
         if !rises {
             for (v, change) in at.sum.v.iter_mut().zip(&self.change.v) {
                 *v -= change;
@@ -247,7 +250,7 @@ impl Momentum {
         // began, adds what the slope has changed along z.
         let (along_z, along_p) = (along_z + 0.5 * zz, self.conjugates + 0.5 * pp + zp);
         let (s, force) = (at.frame.s, at.centre + at.frame.s * pull);
-        let share = problem.lambda() * problem.total_weight();
+        let share = self.curvature * problem.total_weight();
         Plane {
             slopes: (
                 -along_z - share * (of_z + force * z_pull),
@@ -533,13 +536,13 @@ mod tests {
             let mut unwatched = Unwatched;
             let mut rows = Vec::new();
             let mut visit = |i: usize, m: f64, spread: f64| {
-                let (q, y) = (problem.rate(i) * spread, problem.target(i));
+                let (q, y) = (problem.q(i, spread), problem.target(i));
                 rows.push(Row { a: 0.0, q, y, m });
             };
             let mut watch = Watch::new(None, &mut unwatched);
             let frame = Frame::new(problem, &mut watch, &mut visit).expect("finite");
             for (i, row) in rows.iter_mut().enumerate() {
-                row.q += problem.rate(i) * frame.s;
+                row.q += problem.q(i, frame.s);
             }
             let sum = Sum::new(problem.rows().n_cols());
             Self {
@@ -549,6 +552,12 @@ mod tests {
                 frame,
                 centre,
             }
+        }
+
+        /// Momentum that begins here.
+        fn momentum(&mut self) -> Momentum {
+            let curvature = self.problem.lambda();
+            Momentum::new(&self.iterate(), curvature)
         }
 
         fn iterate(&mut self) -> Iterate<'_> {
@@ -648,7 +657,7 @@ mod tests {
         /// `D` does not fall, dual values stay in their range, and the sum goes with them.
         fn check_steps<L: Loss>(&self, loss: L) {
             self.with(loss, |mut run| {
-                let mut momentum = Momentum::new(&run.iterate());
+                let mut momentum = run.momentum();
                 for pass in &self.passes {
                     run.pass(pass.iter().copied());
                     let before = run.value(&run.dual());
@@ -684,7 +693,7 @@ mod tests {
         ) {
             // Its dual is a parabola, with no ends.
             case.with(Squared, |mut run| {
-                let mut momentum = Momentum::new(&run.iterate());
+                let mut momentum = run.momentum();
                 let (mut x, mut p) = (run.dual(), vec![0.0; case.n]);
                 for pass in &case.passes {
                     run.pass(pass.iter().copied());
@@ -738,7 +747,7 @@ mod tests {
             passes: Vec::new(),
         };
         case.with(Squared, |mut run| {
-            let mut momentum = Momentum::new(&run.iterate());
+            let mut momentum = run.momentum();
             let of_step = COLUMN_WORK + 2.0 * ROW_WORK;
             run.pass(0..2);
             let after_pass = run.dual();
@@ -776,7 +785,7 @@ mod tests {
             let passes = |has_momentum: bool, until: f64| {
                 let count = std::cell::Cell::new((0, 0.0));
                 case.with(Squared, |mut run| {
-                    let mut momentum = has_momentum.then(|| Momentum::new(&run.iterate()));
+                    let mut momentum = has_momentum.then(|| run.momentum());
                     for pass in 1..=20_000 {
                         run.pass(0..n);
                         if let Some(momentum) = &mut momentum {

@@ -264,7 +264,7 @@ impl<'p, 'a> Newton<'p, 'a> {
     /// One step of Newton's method, unless the present subproblem turns out to be solved.
     pub(crate) fn step(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
         let gradient = self.gradient(watch)?;
-        self.excess = dot(&gradient, &gradient) / (2.0 * self.problem().lambda());
+        self.excess = self.problem().penalty().excess(&gradient);
         if self.excess <= 0.5 * self.least_excess {
             (self.least_excess, self.idle) = (self.excess, 0);
         } else {
@@ -444,9 +444,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         for g in &mut gradient {
             *g = -*g;
         }
-        for (g, w) in gradient.iter_mut().zip(self.coef()) {
-            *g += problem.lambda() * w;
-        }
+        problem.penalty().add_gradient(self.coef(), &mut gradient);
         Ok(gradient)
     }
 
@@ -517,8 +515,8 @@ impl<'p, 'a> Newton<'p, 'a> {
             blocks::products(&a[block.clone()], &self.change[block], c)
         })?;
         let sum: f64 = blocks.iter().sum();
-        let penalty = dot(self.coef(), coef) + t * dot(coef, coef);
-        Ok(problem.lambda() * penalty - sum / problem.total_weight())
+        let penalty = problem.penalty().derivative(self.coef(), coef, t);
+        Ok(penalty - sum / problem.total_weight())
     }
 
     /// By how much `F` is larger after `t` times `(coef, ..)`.
@@ -535,8 +533,8 @@ impl<'p, 'a> Newton<'p, 'a> {
             }
         })?;
         let sum: f64 = sums.iter().sum();
-        let penalty = t * (dot(self.coef(), coef) + 0.5 * t * dot(coef, coef));
-        Ok(problem.lambda() * penalty + sum / problem.total_weight())
+        let penalty = problem.penalty().change(self.coef(), coef, t);
+        Ok(penalty + sum / problem.total_weight())
     }
 }
 

@@ -294,7 +294,7 @@ impl Solver for Pegasos {
             let pace = Pace {
                 evaluation_cost: EVALUATION_COST,
                 least: 0,
-                mean_q: state.frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
+                mean_q: problem.mean_q(state.frame.mean_sq_norm),
             };
             let mut run = Run {
                 problem,
@@ -515,7 +515,9 @@ impl State {
         let mut state = Self {
             s,
             longest: f64::INFINITY,
-            steps: settings.learning_rate.steps(loss, problem.lambda(), 0.0)?,
+            steps: settings
+                .learning_rate
+                .steps(loss, problem.penalty().curvature(), 0.0)?,
             radius: f64::INFINITY,
             weight,
             curvature: 0.0,
@@ -559,12 +561,12 @@ impl State {
             }
             state.primal_at_zero = sum / weight;
         }
-        let lambda = problem.lambda();
+        let penalty = problem.penalty();
         state.steps = settings
             .learning_rate
-            .steps(loss, lambda, state.curvature)?;
+            .steps(loss, penalty.curvature(), state.curvature)?;
         if project {
-            state.radius = (state.primal_at_zero / lambda).sqrt();
+            state.radius = penalty.radius(state.primal_at_zero);
         }
         Ok(state)
     }

@@ -67,8 +67,8 @@ impl LearningRate {
         }
     }
 
-    /// The step lengths on a problem with `lambda`, if `curvature` bounds the curvature of the mean
-    /// loss as a function of `w`.
+    /// The step lengths on a problem with a penalty of curvature `lambda`, if `curvature` bounds that of the mean loss
+    /// as a function of `w`.
     pub(crate) fn steps(
         self,
         loss: &dyn LossBlocks,

@@ -249,7 +249,10 @@ impl Sdca {
             refresh_at: FIRST_REFRESH * epoch,
             may_finish,
             // Not where more than the tolerance is asked for: it is slow to the last digits.
-            may_begin_outer: accelerate && budget.tol > 0.0 && pace.least == 0,
+            may_begin_outer: accelerate
+                && budget.tol > 0.0
+                && pace.least == 0
+                && problem.penalty().dual_curvature().is_some(),
             momentum: None,
             visited: 0,
             settling: budget.record_every.map_or(epoch / SETTLING, |_| 0),
@@ -322,16 +325,15 @@ impl State {
         let mut rows = memory::with_capacity(n_rows);
         let frame = Frame::new(problem, watch, &mut |i, m, spread| {
             let a = start.as_ref().map_or(0.0, |start| start[i]);
-            let (y, q) = (problem.target(i), problem.rate(i) * spread);
+            let (y, q) = (problem.target(i), problem.q(i, spread));
             rows.push(Row { a, q, y, m });
         })?;
         let mut moving = memory::with_capacity(n_rows);
         for (i, row) in rows.iter_mut().enumerate() {
-            let rate = problem.rate(i);
-            row.q += rate * frame.s;
+            row.q += problem.q(i, frame.s);
             if row.q > 0.0 {
                 moving.push(i as u32);
-            } else if rate > 0.0 {
+            } else if problem.weight(i) > 0.0 {
                 // An empty row predicts 0 whatever w is: its best dual value is known at once.
                 row.a = problem.loss().step(0.0, 0.0, row.a, row.y);
             }
@@ -342,7 +344,7 @@ impl State {
             outer: None,
             scale: 1.0,
             centre: 0.0,
-            mean_q: frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
+            mean_q: problem.mean_q(frame.mean_sq_norm),
             frame,
         };
         state.refresh(problem, watch)?;
@@ -739,11 +741,14 @@ impl Process for Run<'_, '_> {
             self.spare.hold(point);
             self.least_dual = Some(point.certificate.dual);
             self.state.begin_outer(self.problem.loss().smoothness());
-        } else if self.momentum.is_none() && self.should_gain_momentum(history) {
+        } else if self.momentum.is_none()
+            && self.should_gain_momentum(history)
+            && let Some(curvature) = self.problem.penalty().dual_curvature()
+        {
             if self.least_dual.is_none() {
                 self.spare = Point::default();
             }
-            self.momentum = Some(Momentum::new(&self.state.iterate()));
+            self.momentum = Some(Momentum::new(&self.state.iterate(), curvature));
         }
         Ok(ControlFlow::Continue(()))
     }

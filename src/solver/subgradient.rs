@@ -94,7 +94,7 @@ impl Solver for Subgradient {
             }
             let mut run = Run {
                 problem,
-                steps: rate.steps(loss, problem.lambda(), curvature)?,
+                steps: rate.steps(loss, problem.penalty().curvature(), curvature)?,
                 before: start.map_or(Ok(0.0), |start| start.steps())?,
                 iterate: Iterate { coef, a },
                 intercept: zero.intercept,
@@ -114,7 +114,7 @@ impl Solver for Subgradient {
             let pace = Pace {
                 evaluation_cost: EVALUATION_COST,
                 least: 0,
-                mean_q: frame.mean_sq_norm / (problem.lambda() * problem.total_weight()),
+                mean_q: problem.mean_q(frame.mean_sq_norm),
             };
             let before = run.before;
             let mut fit = course::run(problem, &mut run, budget, pace, &mut watch)?;
@@ -198,7 +198,7 @@ impl Run<'_, '_> {
             intercept::balance(slopes, |i| problem.mass(i));
         }
         if let Some((least, best)) = &mut self.best {
-            let primal = minimum.value + problem.penalty(coef);
+            let primal = minimum.value + problem.penalty().value(coef);
             if primal < *least {
                 *least = primal;
                 *best = Some(self.iterate.duplicate());

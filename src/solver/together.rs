@@ -166,15 +166,15 @@ pub(crate) fn run(
     let n_rows = problem.n_rows();
     let mut rows = memory::with_capacity(n_rows);
     let frame = Frame::new(problem, watch, &mut |i, m, spread| {
-        let q = problem.rate(i) * spread;
+        let q = problem.q(i, spread);
         rows.push(Row { q, m });
     })?;
-    let mean_q = frame.mean_sq_norm / (problem.lambda() * problem.total_weight());
+    let mean_q = problem.mean_q(frame.mean_sq_norm);
     if Outer::pays(mean_q, problem.loss().smoothness()) || !pays(mean_q) {
         return Ok(Vec::new());
     }
     for (i, row) in rows.iter_mut().enumerate() {
-        row.q += problem.rate(i) * frame.s;
+        row.q += problem.q(i, frame.s);
     }
     let moving = (0..n_rows as u32).filter(|&i| rows[i as usize].q > 0.0);
     let mut passes = Passes::new(order(moving.into_vec()), true);
