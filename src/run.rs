@@ -133,6 +133,10 @@ pub enum Phase {
     /// The steps of the solver itself.
     #[default]
     Plain,
+    /// The first epoch of SDCA, done by the modified SGD.
+    Sgd,
+    /// The steps of SDCA, and steps along what its passes have changed.
+    Momentum,
     /// The same inside an outer loop of proximal point steps.
     Proximal,
     /// Newton's method.
@@ -144,6 +148,8 @@ impl Phase {
     pub fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
+            Self::Sgd => "sgd",
+            Self::Momentum => "momentum",
             Self::Proximal => "proximal",
             Self::Newton => "newton",
         }

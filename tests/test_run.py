@@ -143,6 +143,40 @@ def test_record_every_is_met_and_changes_no_bit(binary, every):
     np.testing.assert_allclose(recorded.history_["epoch"], expected, atol=0.51 / 600)
 
 
+@pytest.mark.parametrize("every", [0.3, 1, 7])
+@pytest.mark.parametrize(
+    ("loss", "C", "phase"),
+    [("hinge", 1e-4, "plain"), ("hinge", 1.0, "newton"), ("log", 100.0, "newton")],
+)
+def test_recording_changes_no_bit_of_an_accelerated_run(loss, C, phase, every):
+    X, y = make_classification(n_samples=3000, n_features=30, random_state=0)
+    settings = {"loss": loss, "C": C, "tol": 1e-9, "max_iter": 300, "random_state": 0}
+    plain = Sdca(**settings).fit(X, y)
+    recorded = Sdca(record_every=every, **settings).fit(X, y)
+    assert plain.history_["phase"][-1] == phase
+    assert recorded.history_["phase"][-1] == phase
+    assert recorded.coef_.tobytes() == plain.coef_.tobytes()
+    assert recorded.dual_coef_.tobytes() == plain.dual_coef_.tobytes()
+    assert recorded.duality_gap_ == plain.duality_gap_
+    assert recorded.n_iter_ == plain.n_iter_
+    assert recorded.stop_reason_ == plain.stop_reason_
+    # The last line is about the result.
+    assert recorded.history_["gap"][-1] == recorded.duality_gap_
+
+
+def test_recording_changes_no_bit_of_text_in_several_classes():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((700, 1000), density=0.02, format="csr", rng=rng)
+    y = rng.integers(0, 3, 700)
+    for C, phase in ((0.05, "plain"), (100.0, "proximal")):
+        settings = {"loss": "hinge", "C": C, "tol": 1e-4, "random_state": 0}
+        plain = Sdca(**settings).fit(X, y)
+        recorded = Sdca(record_every=1, **settings).fit(X, y)
+        assert phase in {str(h["phase"][-1]) for h in recorded.history_}
+        assert recorded.coef_.tobytes() == plain.coef_.tobytes()
+        assert np.array_equal(recorded.n_iter_, plain.n_iter_)
+
+
 def test_evaluations_are_few_in_a_long_run():
     X, y = make_classification(n_samples=3000, n_features=30, random_state=0)
     est = Sdca(tol=0, max_iter=300, random_state=0).fit(X, y)
@@ -168,7 +202,8 @@ def test_small_data_are_solved_to_rounding_unless_studied():
     a, b = (Sdca(loss="log", random_state=seed).fit(X, y) for seed in (0, 1))
     np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-9)
     np.testing.assert_allclose(a.intercept_, b.intercept_, rtol=1e-9)
-    studied = Sdca(loss="log", record_every=1, random_state=0).fit(X, y)
+    studied = Sdca(loss="log", output="average", random_state=0).fit(X, y)
+    assert studied.stop_reason_ == "converged"
     assert studied.n_iter_ < a.n_iter_
     assert studied.history_["gap"][-2] > 1e-4 * studied.history_["primal"][-2]
 

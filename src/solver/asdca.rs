@@ -33,9 +33,10 @@ use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem};
 use crate::run::{Budget, Fit, Monitor, Watch, parameter};
 use crate::solver::batch::Team;
-use crate::solver::course::{self, Pace, Process};
+use crate::solver::driver::{self, Evaluation, Process, Stretch};
 use crate::solver::frame::{Frame, Sum};
 use crate::solver::output::{Keeper, Output, Sums, Trace, check_average_from};
+use crate::solver::schedule::Pace;
 use crate::solver::{Solver, Start};
 use crate::theory;
 
@@ -133,7 +134,7 @@ impl Solver for Asdca {
                 batch,
                 block: (rows_per_block(rows.n_rows(), rows.n_stored()) / batch).max(1) as u64,
             };
-            course::run(problem, &mut run, budget, pace, &mut watch)
+            driver::run(problem, &mut run, budget, pace, &mut watch)
         })
     }
 }
@@ -334,13 +335,18 @@ impl Process for Run<'_, '_> {
         }
     }
 
-    fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
+    fn advance(&mut self, stretch: Stretch, watch: &mut Watch<'_>) -> Result<u64, Error> {
+        let Stretch {
+            step,
+            until,
+            horizon,
+        } = stretch;
         let epoch = self.epoch();
         let in_epoch = step % epoch;
         if in_epoch == 0 && !self.distinct {
             self.order.next_epoch();
         }
-        self.keeper.attend(step, self.state.dual(), until);
+        self.keeper.attend(step, self.state.dual(), horizon);
         let until = (step - in_epoch + epoch)
             .min(step + self.block)
             .min(until)
@@ -368,15 +374,15 @@ impl Process for Run<'_, '_> {
         Ok(until)
     }
 
-    fn certify(
+    fn evaluate(
         &mut self,
-        step: u64,
-        precision: f64,
+        evaluation: Evaluation<'_>,
         point: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
+        let precision = evaluation.precision;
         let Self { problem, state, .. } = self;
-        if let Some(dual) = self.keeper.output(step, state.dual()) {
+        if let Some(dual) = self.keeper.output_for(&evaluation, state.dual()) {
             problem.evaluate(problem.feasible(dual), precision, point, watch)?;
         } else {
             let lag = state.e.coef(&state.frame, state.rho);

@@ -15,10 +15,11 @@ use crate::memory;
 use crate::problem::{Point, Problem};
 use crate::run::{Budget, Fit, Phase, Watch};
 use crate::solver::columns::Columns;
-use crate::solver::course::{self, Pace, Process};
+use crate::solver::driver::{self, Evaluation, Process, Stretch};
 use crate::solver::hessian::{self, Design, Hessian, Memory, Way};
+use crate::solver::schedule::{self, Pace};
 
-/// Work of the step per row, beside the entries and the system: see [`course::work`].
+/// Work of the step per row, beside the entries and the system: see [`schedule::work`].
 const PER_ROW: f64 = 10.0;
 
 /// The part of the tolerance that directions may cost that the system does not tell apart. `P(0, 0)` may be far above
@@ -37,8 +38,8 @@ pub(crate) fn pays(problem: &Problem<'_>, columns: &Columns) -> bool {
         return false;
     }
     let (way, system) = hessian::cheapest((rows, true), columns, rows.n_rows(), false);
-    let epochs = course::FIRST_EVALUATION * course::epoch_work(problem);
-    way == Way::Columns && course::work(problem, PER_ROW) + system < epochs
+    let epochs = schedule::FIRST_EVALUATION * schedule::epoch_work(problem);
+    way == Way::Columns && schedule::work(problem, PER_ROW) + system < epochs
 }
 
 /// The solution, if what is found proves to be one.
@@ -68,7 +69,7 @@ pub(crate) fn run(
         solution,
         is_done: false,
     };
-    course::run(problem, &mut step, budget, pace, watch).map(Some)
+    driver::run(problem, &mut step, budget, pace, watch).map(Some)
 }
 
 /// The solution and what it proves, if that is enough, and the mean of `q_i`.
@@ -125,7 +126,7 @@ fn solve(
     let mut point = Point::default();
     point.search_from(design.shift(&direction));
     let coef = direction[..problem.rows().n_cols()].iter().copied();
-    let aim = (tol, course::intercept_precision(tol));
+    let aim = (tol, schedule::intercept_precision(tol));
     watch.evaluate(|watch| {
         problem.evaluate_either(coef, dual, true, aim, &mut point, watch)?;
         Ok(point.certificate.is_within(tol).then_some((point, mean_q)))
@@ -145,15 +146,14 @@ impl Process for Solved<'_, '_> {
     }
 
     /// It counts as two epochs, as all steps of Newton's method do.
-    fn advance(&mut self, step: u64, _until: u64, _watch: &mut Watch<'_>) -> Result<u64, Error> {
+    fn advance(&mut self, stretch: Stretch, _watch: &mut Watch<'_>) -> Result<u64, Error> {
         self.is_done = true;
-        Ok(step + 2 * self.epoch())
+        Ok(stretch.step + 2 * self.epoch())
     }
 
-    fn certify(
+    fn evaluate(
         &mut self,
-        _step: u64,
-        precision: f64,
+        evaluation: Evaluation<'_>,
         point: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
@@ -162,7 +162,8 @@ impl Process for Solved<'_, '_> {
             return Ok(());
         }
         let zeros = std::iter::repeat_n(0.0, self.problem.rows().n_rows());
-        self.problem.evaluate(zeros, precision, point, watch)
+        self.problem
+            .evaluate(zeros, evaluation.precision, point, watch)
     }
 
     fn is_ready(&self) -> Option<bool> {

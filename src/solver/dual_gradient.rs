@@ -26,9 +26,10 @@ use crate::loss::blocks::{Along, Proximal};
 use crate::memory;
 use crate::problem::{Point, Problem};
 use crate::run::{Budget, Fit, Monitor, Watch, parameter};
-use crate::solver::course::{self, Pace, Process};
+use crate::solver::driver::{self, Evaluation, Process, Stretch};
 use crate::solver::frame::Frame;
 use crate::solver::output::{Iterates, Keeper, Output, check_average_from};
+use crate::solver::schedule::Pace;
 use crate::solver::spectrum::largest_eigenvalue;
 use crate::solver::{Solver, Start};
 
@@ -121,7 +122,7 @@ impl Solver for DualGradient {
                 least: 0,
                 mean_q: problem.mean_q(frame.mean_sq_norm),
             };
-            course::run(problem, &mut run, budget, pace, &mut watch)
+            driver::run(problem, &mut run, budget, pace, &mut watch)
         })
     }
 }
@@ -221,8 +222,9 @@ impl Process for Run<'_, '_> {
         self.intercept = start.intercept;
     }
 
-    fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
-        self.keeper.attend(step, self.a.iter().copied(), until);
+    fn advance(&mut self, stretch: Stretch, watch: &mut Watch<'_>) -> Result<u64, Error> {
+        let Stretch { step, horizon, .. } = stretch;
+        self.keeper.attend(step, self.a.iter().copied(), horizon);
         if let Some(iterates) = self.keeper.tally() {
             iterates.count(self.a.iter().copied());
         }
@@ -235,15 +237,15 @@ impl Process for Run<'_, '_> {
         Ok(step)
     }
 
-    fn certify(
+    fn evaluate(
         &mut self,
-        step: u64,
-        precision: f64,
+        evaluation: Evaluation<'_>,
         point: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
+        let precision = evaluation.precision;
         let Self { problem, a, .. } = self;
-        match self.keeper.output(step, a.iter().copied()) {
+        match self.keeper.output_for(&evaluation, a.iter().copied()) {
             None => problem.evaluate(a.iter().copied(), precision, point, watch)?,
             Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch)?,
         }

@@ -1,26 +1,23 @@
 //! The second-order finish of an SDCA run: when Newton's method ([`super::newton`]) promises to be
 //! cheaper than going on, what its points prove, and when it has failed.
 //!
-//! The dual values of the run stay those of the best point so far, so that a run from which the method
-//! is taken away again simply goes on.
+//! A run from which the method is taken away again goes on from the best point so far.
 
 use crate::error::Error;
-use crate::memory::{self, Duplicate as _};
+use crate::memory;
 use crate::problem::{Point, Problem};
 use crate::run::{Certificate, Watch};
+use crate::solver::chooser::Foreseen;
 use crate::solver::columns::Columns;
-use crate::solver::course;
+use crate::solver::driver::ROUNDING;
 use crate::solver::hessian::{self, Way};
 use crate::solver::newton::Newton;
 use crate::solver::sample;
+use crate::solver::schedule;
 
 /// Newton's method at work, and whether it does work.
 pub(crate) struct Finish<'p, 'a> {
     newton: Newton<'p, 'a>,
-    /// The gap of the best point so far, and its model where that is not `w(a)`.
-    held: (f64, Option<Vec<f64>>),
-    /// `D` where the method began: less will not do.
-    least_dual: f64,
     /// What the present point proves.
     present: Certificate,
     /// The smallest gap of Newton's method itself, and how many times in a row it has since failed to
@@ -29,24 +26,16 @@ pub(crate) struct Finish<'p, 'a> {
     failures: u32,
 }
 
-/// Gaps that differ by less than this part of `P` are alike.
-const ROUNDING: f64 = 1e-12;
-
-/// Failures after which the method is given up.
-const PATIENCE: u32 = 8;
-
 /// Steps of Newton's method that a fit is likely to take if the loss is not smooth.
 const STEPS_AT_KINKS: f64 = 30.0;
 
 impl<'p, 'a> Finish<'p, 'a> {
-    /// Work of the whole finish from the dual point `a(i)` on, in about nanoseconds, and whether that is
-    /// as good as certain. It is not where rows lie flat and conjugate gradients are the way: which rows
-    /// those are has to be found out in many steps, each of them slow.
+    /// The whole finish from the dual point `a(i)` on.
     pub(crate) fn work(
         problem: &Problem<'_>,
         columns: &Columns,
         a: impl Fn(usize) -> f64,
-    ) -> (f64, bool) {
+    ) -> Foreseen {
         let (mut free, mut all) = (0, 0);
         let (mut values, mut curvatures) = (Vec::new(), Vec::new());
         for block in problem.data().blocks() {
@@ -64,7 +53,10 @@ impl<'p, 'a> Finish<'p, 'a> {
             }
         }
         let (work, way) = Self::work_for(problem, columns, free);
-        (work, way != Way::ConjugateGradients || free == all)
+        Foreseen {
+            work,
+            is_certain: way != Way::ConjugateGradients || free == all,
+        }
     }
 
     /// Work of the whole finish if there are `free` rows in its systems, in about nanoseconds, and how these
@@ -79,7 +71,7 @@ impl<'p, 'a> Finish<'p, 'a> {
         let (may_sample, rows) = (sample::suits(loss), problem.rows());
         let (way, system) =
             hessian::cheapest((rows, loss.is_quadratic()), columns, free, may_sample);
-        (iterations * (course::work(problem, 10.0) + system), way)
+        (iterations * (schedule::work(problem, 10.0) + system), way)
     }
 
     /// The same as for [`Self::work`], where nothing is known yet of which rows are going to lie flat.
@@ -87,14 +79,11 @@ impl<'p, 'a> Finish<'p, 'a> {
         Self::work_for(problem, columns, problem.n_rows()).0
     }
 
-    /// Takes over a run that has come to `point`, whose model `is_of_dual` or not.
-    pub(crate) fn new(newton: Newton<'p, 'a>, point: &Point, is_of_dual: bool) -> Self {
-        let reached = point.certificate;
+    /// Takes over a run.
+    pub(crate) fn new(newton: Newton<'p, 'a>) -> Self {
         Self {
             newton,
-            held: (reached.gap, (!is_of_dual).then(|| point.coef.duplicate())),
-            least_dual: reached.dual,
-            present: reached,
+            present: Point::default().certificate,
             best: f64::INFINITY,
             failures: 0,
         }
@@ -110,72 +99,60 @@ impl<'p, 'a> Finish<'p, 'a> {
         self.newton.step(watch)
     }
 
-    /// Certifies the present point. Says whether it is the best so far.
+    /// Evaluates the present point.
     ///
     /// That is the pair of Newton's method, or the dual point with `w(a)`, as everywhere else in SDCA,
     /// where that is good enough. It takes more accuracy of `a`, and on columns of very different sizes
     /// rounding in `a` alone can spoil it.
     ///
-    /// Where its dual point has become worse than the one of the run, as rounding can make it where dual values are
-    /// tiny, its model may be the better one all the same: then it is paired with the latter, `dual`.
-    pub(crate) fn certify(
-        &mut self,
+    /// Where its `D` has fallen below that with which the method began, as rounding can make it where dual values are
+    /// tiny, its model may be the better one all the same: then it is paired with the dual point of the best one.
+    pub(crate) fn evaluate(
+        &self,
         aim: (f64, f64),
-        dual: impl Iterator<Item = f64>,
+        (best, least_dual): (&Point, f64),
         point: &mut Point,
         watch: &mut Watch<'_>,
-    ) -> Result<bool, Error> {
+    ) -> Result<(), Error> {
         let (newton, problem) = (&self.newton, self.newton.problem());
         let (coef, of_newton) = (newton.coef().iter().copied(), newton.dual().iter().copied());
         point.search_from(newton.intercept());
         // Where the loss is smooth, the last step leads so close to the solution that both will do.
         let probably = !problem.loss().has_kinks();
-        let mut is_of_dual =
-            problem.evaluate_either(coef.clone(), of_newton, probably, aim, point, watch)?;
-        let room = ROUNDING * self.least_dual.abs();
-        let Certificate {
-            primal,
-            dual: bound,
-            ..
-        } = point.certificate;
-        if bound < self.least_dual - room && primal - self.least_dual < self.held.0 {
-            is_of_dual = false;
+        problem.evaluate_either(coef.clone(), of_newton, probably, aim, point, watch)?;
+        let Certificate { primal, dual, .. } = point.certificate;
+        let room = ROUNDING * least_dual.abs();
+        if dual < least_dual - room && primal - least_dual < best.certificate.gap {
+            let dual = best.dual.iter().copied();
             problem.evaluate_pair(coef, dual, aim.1, point, watch)?;
         }
-        self.present = point.certificate;
-        let Certificate {
-            primal, dual, gap, ..
-        } = self.present;
-        // Of points that differ by rounding, the later one is the better.
-        let rounding = ROUNDING * primal.abs();
-        let is_best = gap < self.held.0 + rounding && dual >= self.least_dual - room;
-        if is_best {
-            self.held = (gap, (!is_of_dual).then(|| point.coef.duplicate()));
-        }
-        Ok(is_best)
+        Ok(())
     }
 
-    /// The model of the best point so far, where that is not `w(a)`.
-    pub(crate) fn held_model(&self) -> Option<&[f64]> {
-        self.held.1.as_deref()
-    }
-
-    /// To be told that the present point will not do: the gap is to be at most `tol` times its `P`. Says
-    /// whether there is no hope.
-    pub(crate) fn has_failed(&mut self, tol: f64, watch: &mut Watch<'_>) -> Result<bool, Error> {
+    /// To be told what the present point proves. Counts the evaluations in a row in which the gap is not halved.
+    pub(crate) fn observe(&mut self, present: Certificate) {
+        self.present = present;
         if !self.newton.is_ready() {
-            return Ok(false);
+            return;
         }
-        let Certificate { primal, gap, .. } = self.present;
-        if gap <= 0.5 * self.best {
-            (self.best, self.failures) = (gap, 0);
+        if present.gap <= 0.5 * self.best {
+            (self.best, self.failures) = (present.gap, 0);
         } else {
             self.failures += 1;
         }
-        if self.failures >= PATIENCE {
-            return Ok(true);
+    }
+
+    /// See [`Self::observe`].
+    pub(crate) fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// Asks for more than the present point: the gap is to be at most `tol` times its `P`.
+    pub(crate) fn go_on(&mut self, tol: f64, watch: &mut Watch<'_>) -> Result<(), Error> {
+        if !self.newton.is_ready() {
+            return Ok(());
         }
-        self.newton.go_on(gap, tol * primal, watch)?;
-        Ok(false)
+        let Certificate { primal, gap, .. } = self.present;
+        self.newton.go_on(gap, tol * primal, watch)
     }
 }

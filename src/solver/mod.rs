@@ -4,8 +4,9 @@
 mod asdca;
 mod at_once;
 mod batch;
+mod chooser;
 pub(crate) mod columns;
-mod course;
+mod driver;
 mod dual_gradient;
 mod finish;
 mod frame;
@@ -18,6 +19,7 @@ pub(crate) mod passes;
 mod pegasos;
 mod rate;
 mod sample;
+mod schedule;
 pub(crate) mod sdca;
 mod spectrum;
 mod subgradient;

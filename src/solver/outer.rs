@@ -17,18 +17,13 @@
 //! well: after so few passes it made the runs diverge.)
 
 use crate::memory::IntoVec as _;
+use crate::solver::chooser::TUNING;
 use crate::solver::frame::{Frame, Sum};
 
-/// `kappa / lambda` as a multiple of the root of the mean `q`, in [units](unit) of the smoothness. (0.3, and `y` at rest
+/// `kappa / lambda` as a multiple of the root of the mean `q`, in [units](super::chooser::Tuning::unit_of_q) of the smoothness. (0.3, and `y` at rest
 /// for two passes, took 1.2 to 1.7 times as long on `debian_long`, `debian_paths`, bloodcells, ijcnn1 and a9a. On these, 1
 /// is even better; but on news20 from C = 100 on it is slower.)
 const STRENGTH: f64 = 0.6;
-
-/// Below this mean `q`, in the same units, the loop does not pay.
-const LEAST_MEAN_Q: f64 = 4.0;
-
-/// The least unit of the smoothness: that of the squared hinge.
-const LEAST_UNIT: f64 = 0.5;
 
 /// The outer loop, somewhere on its way.
 pub(crate) struct Outer {
@@ -38,26 +33,10 @@ pub(crate) struct Outer {
     y: Vec<f64>,
 }
 
-/// What `q` is measured by: it is `q / gamma` that makes steps on a smooth loss short, unless `gamma` is so small that
-/// it is all but a kink. (With 1 for the squared hinge, bloodcells with C = 0.01 and `debian_paths` with C = 100 took
-/// up to 1.3 times as long.)
-fn unit(smoothness: f64) -> f64 {
-    if smoothness > 0.0 {
-        smoothness.max(LEAST_UNIT)
-    } else {
-        1.0
-    }
-}
-
 impl Outer {
-    /// Whether the loop pays for a loss of this smoothness.
-    pub(crate) fn pays(mean_q: f64, smoothness: f64) -> bool {
-        mean_q > LEAST_MEAN_Q * unit(smoothness)
-    }
-
     /// Begins at the model `sum = w(a)`, which becomes `u`.
     pub(crate) fn new(sum: &mut Sum, frame: &Frame, mean_q: f64, smoothness: f64) -> Self {
-        let kappa = STRENGTH * (mean_q / unit(smoothness)).sqrt();
+        let kappa = STRENGTH * (mean_q / TUNING.unit_of_q(smoothness)).sqrt();
         let outer = Self {
             scale: 1.0 / (1.0 + kappa),
             y: sum.coef(frame, 1.0).into_vec(),
@@ -252,7 +231,5 @@ mod tests {
         assert_eq!(scale(100.0, 4.0), scale(25.0, 1.0));
         assert_eq!(scale(100.0, 0.5), scale(200.0, 1.0));
         assert_eq!(scale(100.0, 0.5), scale(100.0, 1e-3));
-        assert!(Outer::pays(4.5, 0.0) && Outer::pays(4.5, 1.0) && Outer::pays(2.5, 0.5));
-        assert!(!Outer::pays(3.5, 0.0) && !Outer::pays(4.5, 2.0) && !Outer::pays(1.5, 1e-3));
     }
 }

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::order::Generator;
 use crate::run::parameter;
+use crate::solver::driver::Evaluation;
 
 /// The iterate that a run returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -87,6 +88,9 @@ pub(crate) trait Tally {
     /// The sum of the iterates before the steps since the last call, if there have been `step` steps
     /// and the iterate is now `values`.
     fn take(&mut self, step: u64, values: impl Iterator<Item = f64>) -> Vec<f64>;
+
+    /// A copy.
+    fn copy(&self) -> Self;
 }
 
 /// What has to be remembered of a run for its output. Steps are counted from 0.
@@ -139,6 +143,13 @@ impl Tally for Sums {
         let len = sum.len();
         std::mem::replace(sum, memory::zeros(len))
     }
+
+    fn copy(&self) -> Self {
+        Self {
+            sum: self.sum.duplicate(),
+            since: self.since.duplicate(),
+        }
+    }
 }
 
 impl Trace for Sums {
@@ -169,6 +180,10 @@ impl Tally for Iterates {
     fn take(&mut self, _step: u64, _values: impl Iterator<Item = f64>) -> Vec<f64> {
         let len = self.0.len();
         std::mem::replace(&mut self.0, memory::zeros(len))
+    }
+
+    fn copy(&self) -> Self {
+        Self(self.0.duplicate())
     }
 }
 
@@ -303,12 +318,45 @@ impl<T: Tally> Keeper<T> {
         }
     }
 
-    /// The output if the run ended after `step` steps; `None` if it is the present point.
-    pub(crate) fn output(
+    /// The output if the run ended after the steps of an evaluation; `None` if it is the present point.
+    pub(crate) fn output_for(
         &mut self,
-        step: u64,
+        evaluation: &Evaluation<'_>,
         values: impl Iterator<Item = f64>,
     ) -> Option<Vec<f64>> {
+        let step = evaluation.step;
+        match &self.kind {
+            Kind::Last => None,
+            // What ends a piece would change the pieces to come.
+            _ if evaluation.for_record => self.copy().output(step, values),
+            _ => self.output(step, values),
+        }
+    }
+
+    fn copy(&self) -> Self {
+        let mut closed = VecDeque::new();
+        for piece in &self.closed {
+            let kept = piece.kept.duplicate();
+            closed.push_back(Piece { kept, ..*piece });
+        }
+        let kind = match &self.kind {
+            Kind::Last => Kind::Last,
+            Kind::Average(tally) => Kind::Average(tally.copy()),
+            Kind::Random(draw) => Kind::Random(Draw {
+                generator: draw.generator.clone(),
+                chosen: draw.chosen,
+                kept: draw.kept.as_ref().map(|kept| kept.duplicate()),
+            }),
+        };
+        Self {
+            kind,
+            closed,
+            ..*self
+        }
+    }
+
+    /// See [`Self::output_for`].
+    fn output(&mut self, step: u64, values: impl Iterator<Item = f64>) -> Option<Vec<f64>> {
         self.close(step, values);
         // The next piece begins with the next step.
         self.to = self.from;

@@ -40,10 +40,11 @@ use crate::problem::{Point, Problem};
 use crate::rows::blocks::RowBlocks;
 use crate::run::{Budget, Fit, Monitor, Watch, parameter};
 use crate::solver::batch::Team;
-use crate::solver::course::{self, Pace, Process};
+use crate::solver::driver::{self, Evaluation, Process, Stretch};
 use crate::solver::frame::{Frame, Sum};
 use crate::solver::output::{Keeper, Output, Tally, check_average_from};
 use crate::solver::rate::{LearningRate, Steps, loss_curvature};
+use crate::solver::schedule::Pace;
 use crate::solver::{Solver, Start, check_length};
 
 /// The settings of Pegasos.
@@ -313,7 +314,7 @@ impl Solver for Pegasos {
                 before,
                 block: (rows_per_block(rows.n_rows(), rows.n_stored()) / batch).max(1) as u64,
             };
-            let mut fit = course::run(problem, &mut run, budget, pace, &mut watch)?;
+            let mut fit = driver::run(problem, &mut run, budget, pace, &mut watch)?;
             fit.steps = run.steps_after(fit.steps as u64);
             Ok(fit)
         })
@@ -354,13 +355,18 @@ impl Process for Run<'_, '_> {
         self.order.len().div_ceil(self.batch) as u64
     }
 
-    fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
+    fn advance(&mut self, stretch: Stretch, watch: &mut Watch<'_>) -> Result<u64, Error> {
+        let Stretch {
+            step,
+            until,
+            horizon,
+        } = stretch;
         let epoch = self.epoch();
         let in_epoch = step % epoch;
         if in_epoch == 0 {
             self.order.next_batches(self.batch);
         }
-        self.keeper.attend(step, self.state.values(), until);
+        self.keeper.attend(step, self.state.values(), horizon);
         let until = (step - in_epoch + epoch)
             .min(step + self.block)
             .min(until)
@@ -380,15 +386,15 @@ impl Process for Run<'_, '_> {
         Ok(until)
     }
 
-    fn certify(
+    fn evaluate(
         &mut self,
-        step: u64,
-        precision: f64,
+        evaluation: Evaluation<'_>,
         point: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
+        let precision = evaluation.precision;
         let Self { problem, state, .. } = self;
-        let values = match self.keeper.output(step, state.values()) {
+        let values = match self.keeper.output_for(&evaluation, state.values()) {
             Some(values) => values,
             None => state.values().into_vec(),
         };
@@ -829,5 +835,12 @@ impl Tally for Scaled {
         self.late.fill(0.0);
         self.total = 0.0;
         sums
+    }
+
+    fn copy(&self) -> Self {
+        Self {
+            late: self.late.duplicate(),
+            ..*self
+        }
     }
 }

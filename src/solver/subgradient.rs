@@ -17,11 +17,12 @@ use crate::error::{self, Error};
 use crate::intercept::{self, Minimum};
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::{Point, Problem};
-use crate::run::{Budget, Certificate, Fit, Monitor, Watch};
-use crate::solver::course::{self, Pace, Process};
+use crate::run::{Budget, Fit, Monitor, Watch};
+use crate::solver::driver::{self, Evaluation, Keep, Process, Stretch};
 use crate::solver::frame::Frame;
 use crate::solver::output::{Iterates, Keeper, Output, check_average_from};
 use crate::solver::rate::{LearningRate, Steps, loss_curvature};
+use crate::solver::schedule::Pace;
 use crate::solver::spectrum::largest_eigenvalue;
 use crate::solver::{Solver, Start};
 
@@ -101,7 +102,7 @@ impl Solver for Subgradient {
                 predictions: memory::zeros(n_rows),
                 slopes: memory::zeros(n_rows),
                 best: self.output.is_none().then_some((f64::INFINITY, None)),
-                highest: None,
+                seen_to: None,
                 keeper: Keeper::new(
                     output,
                     self.average_from,
@@ -117,7 +118,7 @@ impl Solver for Subgradient {
                 mean_q: problem.mean_q(frame.mean_sq_norm),
             };
             let before = run.before;
-            let mut fit = course::run(problem, &mut run, budget, pace, &mut watch)?;
+            let mut fit = driver::run(problem, &mut run, budget, pace, &mut watch)?;
             fit.steps += before;
             Ok(fit)
         })
@@ -157,14 +158,18 @@ struct Run<'p, 'a> {
     slopes: Vec<f64>,
     /// The least `P` of an iterate, and that iterate; `None` if another one is returned.
     best: Option<(f64, Option<Iterate>)>,
-    /// The highest `D` that went with it at an evaluation, and the dual point.
-    highest: Option<(Certificate, Vec<f64>)>,
+    /// The step for which the members above are up to date.
+    seen_to: Option<u64>,
     keeper: Keeper<Iterates>,
 }
 
 impl Run<'_, '_> {
-    /// Finds predictions, intercept and slopes of the present iterate. Keeps it if it is the best.
-    fn look(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    /// Finds predictions, intercept and slopes of the iterate after `step` steps, once. Keeps it if it is the best.
+    fn look(&mut self, step: u64, watch: &mut Watch<'_>) -> Result<(), Error> {
+        if self.seen_to == Some(step) {
+            return Ok(());
+        }
+        self.seen_to = Some(step);
         let Self {
             problem,
             iterate: Iterate { coef, .. },
@@ -213,12 +218,21 @@ impl Process for Run<'_, '_> {
         1
     }
 
-    fn advance(&mut self, step: u64, until: u64, watch: &mut Watch<'_>) -> Result<u64, Error> {
-        self.keeper.attend(step, self.iterate.values(), until);
+    fn keep(&self) -> Keep {
+        if self.best.is_some() {
+            Keep::HighestBound
+        } else {
+            Keep::Latest
+        }
+    }
+
+    fn advance(&mut self, stretch: Stretch, watch: &mut Watch<'_>) -> Result<u64, Error> {
+        let Stretch { step, horizon, .. } = stretch;
+        self.keeper.attend(step, self.iterate.values(), horizon);
         if let Some(iterates) = self.keeper.tally() {
             iterates.count(self.iterate.values());
         }
-        self.look(watch)?;
+        self.look(step, watch)?;
         let step = step + 1;
         let (_, decay) = self.steps.at(self.before + step as f64, 1.0);
         let problem = self.problem;
@@ -239,17 +253,17 @@ impl Process for Run<'_, '_> {
         Ok(step)
     }
 
-    fn certify(
+    fn evaluate(
         &mut self,
-        step: u64,
-        precision: f64,
+        evaluation: Evaluation<'_>,
         point: &mut Point,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
-        let values = match self.keeper.output(step, self.iterate.values()) {
+        let precision = evaluation.precision;
+        let values = match self.keeper.output_for(&evaluation, self.iterate.values()) {
             Some(values) => values,
             None if self.best.is_some() => {
-                self.look(watch)?;
+                self.look(evaluation.step, watch)?;
                 let best = self.best.as_ref().and_then(|(_, best)| best.as_ref());
                 best.unwrap_or(&self.iterate).values().into_vec()
             }
@@ -257,26 +271,7 @@ impl Process for Run<'_, '_> {
         };
         let problem = self.problem;
         let (coef, dual) = values.split_at(problem.n_cols());
-        problem.evaluate_model(
-            coef.iter().copied(),
-            problem.feasible(dual.iter().copied()),
-            precision,
-            point,
-            watch,
-        )?;
-        if self.best.is_some() {
-            // The highest lower bound so far, whichever iterate it came with.
-            let Certificate { primal, dual, .. } = point.certificate;
-            match &self.highest {
-                Some((highest, a)) if highest.dual >= dual => {
-                    point.certificate = Certificate::new(primal, highest.dual, highest.support);
-                    memory::assign(&mut point.dual, a);
-                }
-                _ => {
-                    self.highest = Some((point.certificate, point.dual.duplicate()));
-                }
-            }
-        }
-        Ok(())
+        let dual = problem.feasible(dual.iter().copied());
+        problem.evaluate_model(coef.iter().copied(), dual, precision, point, watch)
     }
 }

@@ -21,8 +21,8 @@ use crate::order::Order;
 use crate::problem::Problem;
 use crate::rows::Rows;
 use crate::run::Watch;
+use crate::solver::chooser::TUNING;
 use crate::solver::frame::Frame;
-use crate::solver::outer::Outer;
 use crate::solver::output::Trace;
 use crate::solver::passes::Passes;
 use crate::solver::sdca::{FAR, NEAR};
@@ -170,7 +170,7 @@ pub(crate) fn run(
         rows.push(Row { q, m });
     })?;
     let mean_q = problem.mean_q(frame.mean_sq_norm);
-    if Outer::pays(mean_q, problem.loss().smoothness()) || !pays(mean_q) {
+    if TUNING.outer_pays(mean_q, problem.loss().smoothness()) || !pays(mean_q) {
         return Ok(Vec::new());
     }
     for (i, row) in rows.iter_mut().enumerate() {

@@ -342,9 +342,10 @@ fn the_same_seed_gives_the_same_bits_and_recording_changes_nothing() {
         let bits = |fit: &Fit| fit.dual.iter().map(|a| a.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(&one), bits(&fit(1, None)));
         assert_ne!(bits(&one), bits(&fit(2, None)));
-        if output == Output::Last {
-            assert_eq!(bits(&one), bits(&fit(1, Some(0.25))));
-            assert_eq!(bits(&one), bits(&fit(1, Some(5.0))));
+        for every in [0.01, 0.25, 5.0] {
+            let recorded = fit(1, Some(every));
+            assert_eq!(bits(&one), bits(&recorded), "{output:?}");
+            assert_eq!(recorded.certificate, one.certificate);
         }
     }
 }
@@ -1037,17 +1038,13 @@ fn classes_begin_together_only_where_the_run_is_a_usual_one() {
         record_every: Some(1.0),
         ..usual.clone()
     };
+    let sdca = Sdca::default();
+    assert_eq!(heads(&data, true, &sdca, &recorded, 1.0), 2);
     let timed = Budget {
         max_time: Some(Duration::from_secs(3600)),
         ..usual.clone()
     };
-    for budget in [
-        recorded,
-        timed,
-        budget(0.0, 1000),
-        budget(0.1, 1000),
-        budget(1e-4, 7),
-    ] {
+    for budget in [timed, budget(0.0, 1000), budget(0.1, 1000), budget(1e-4, 7)] {
         assert_eq!(
             heads(&data, true, &Sdca::default(), &budget, 1.0),
             0,

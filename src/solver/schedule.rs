@@ -1,0 +1,209 @@
+//! When a run is evaluated, and what epochs and evaluations cost: a function of its history alone, never of the clock, so
+//! that runs are reproducible.
+
+use crate::problem::Problem;
+use crate::run::{Certificate, Record};
+
+/// How a run is paced.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// Cost of an evaluation in epochs.
+    pub(crate) evaluation_cost: f64,
+    /// The tolerance does not end the run before this step.
+    pub(crate) least: u64,
+    /// See [`Fit::mean_q`].
+    pub(crate) mean_q: f64,
+}
+
+impl Pace {
+    /// For a solver whose epochs visit each row once. `finish` asks for more than the tolerance on
+    /// [`SMALL`] problems, for so many times their size.
+    pub(crate) fn new(problem: &Problem<'_>, epoch: u64, finish: f64, mean_q: f64) -> Self {
+        let size = Self::size(problem);
+        let least = if Self::is_small(problem) {
+            epoch * (finish * SMALL_WORK / size).floor() as u64
+        } else {
+            0
+        };
+        Self {
+            evaluation_cost: evaluation_cost(problem),
+            least,
+            mean_q,
+        }
+    }
+
+    fn size(problem: &Problem<'_>) -> f64 {
+        let (n_stored, n_rows) = (problem.rows().n_stored(), problem.n_rows());
+        3.0 * n_stored as f64 + 30.0 * n_rows as f64
+    }
+
+    /// See [`SMALL`].
+    pub(crate) fn is_small(problem: &Problem<'_>) -> bool {
+        Self::size(problem) <= SMALL
+    }
+}
+
+/// `P` is minimised over `b` to this fraction of the tolerance, to rounding if [`Pace::least`] asks
+/// for more than the tolerance.
+const INTERCEPT_PRECISION: f64 = 0.01;
+
+/// The precision of the intercept for a tolerance.
+pub(crate) fn intercept_precision(tol: f64) -> f64 {
+    (INTERCEPT_PRECISION * tol).clamp(1e-14, 1e-4)
+}
+
+/// The epoch of the first evaluation after the one at the start.
+pub(crate) const FIRST_EVALUATION: f64 = 2.0;
+
+/// A gap is taken to be within the tolerance after so many times the epochs that its rate promises.
+const CAUTION: f64 = 1.25;
+
+/// The next whole epoch at which to evaluate, if an evaluation costs `cost` epochs: where the gap is
+/// expected to reach the tolerance if it goes on falling at its latest rate. But not at once: with `s`
+/// epochs from one to the next, a run of `e` epochs takes `cost e / s` of them for evaluations, and goes on for
+/// about `s / 2` in vain, which is least together for `s = sqrt(2 cost e)`. Sooner only as a bet that saves more
+/// than it costs, with some [`CAUTION`], and not before there is a rate but that of the first epochs, where the
+/// gap falls fastest. Nor after more than twice the epochs so far (four times up to the eighth): rates
+/// change. It depends on the history alone, never on the clock, so that runs are reproducible.
+pub(crate) fn next_epoch_to_evaluate(history: &[Record], tol: f64, cost: f64) -> f64 {
+    let [.., before, now] = history else {
+        return FIRST_EVALUATION;
+    };
+    let done = now.epoch.floor();
+    let spacing = (2.0 * cost * done).sqrt().round().max(1.0);
+    let earliest = done + spacing;
+    let latest = earliest.max((4.0 * done).min(32.0)).max(2.0 * done);
+    match epochs_to_come(history, tol) {
+        // All epochs are asked for.
+        _ if tol == 0.0 => latest,
+        Some(to_come) if to_come.is_finite() => {
+            let surely = now.epoch + (CAUTION * to_come).ceil();
+            if before.epoch > 0.0 && surely + cost < earliest {
+                surely
+            } else {
+                (now.epoch + to_come.ceil()).clamp(earliest, latest)
+            }
+        }
+        _ => earliest,
+    }
+}
+
+/// How many more epochs it takes until the gap reaches the tolerance if it goes on falling at its
+/// latest rate, which is that of at least the last `sqrt(e)` of `e` epochs, but not from the start, where
+/// it falls fastest: infinitely many if it does not fall. Nothing is known before the second evaluation.
+pub(crate) fn epochs_to_come(history: &[Record], tol: f64) -> Option<f64> {
+    let (now, earlier) = history.split_last()?;
+    let until = now.epoch - now.epoch.sqrt();
+    let is_before = |record: &&Record| record.epoch > 0.0 && record.epoch <= until;
+    let before = earlier.iter().rfind(is_before);
+    let after_start = earlier.iter().find(|record| record.epoch > 0.0);
+    let before = before.or(after_start).or(earlier.first())?;
+    let (gap, target) = (now.certificate.gap, tol * now.certificate.primal);
+    let rate = (gap / before.certificate.gap).ln() / (now.epoch - before.epoch);
+    let epochs = (target / gap).ln() / rate;
+    Some(if epochs > 0.0 { epochs } else { f64::INFINITY })
+}
+
+/// How many more epochs it takes at most, on average, until the gap reaches the tolerance if the loss is smooth and all
+/// rows have the same `q`: `D` is short of the best by no more than the gap, of which an epoch leaves
+/// `exp(-1 / (1 + q / gamma))`, and the gap is at most `1 + q / gamma` times as much.
+pub(crate) fn epochs_in_theory(last: &Record, tol: f64, q_by_gamma: f64) -> f64 {
+    let Certificate { primal, gap, .. } = last.certificate;
+    let slowness = 1.0 + q_by_gamma;
+    slowness * (slowness * gap / (tol * primal)).ln()
+}
+
+/// A problem is small if 3 times its stored entries and 30 times its rows add up to no more than that. A
+/// cold start on it does at least [`SMALL_WORK`] whatever the tolerance: within a few milliseconds that
+/// usually makes the result exact to rounding, so that it does not depend on the seed, or on whether a row
+/// is repeated or weighted. Runs that are studied (records or outputs were asked for) end when the
+/// tolerance is reached.
+const SMALL: f64 = 8192.0;
+
+/// See [`SMALL`].
+const SMALL_WORK: f64 = 512.0 * SMALL;
+
+/// Work of an epoch in about nanoseconds: a dot and an update per stored entry, in random order, and a
+/// step per row.
+pub(crate) fn epoch_work(problem: &Problem<'_>) -> f64 {
+    work(problem, problem.loss().step_work())
+}
+
+/// Cost of an evaluation in epochs: two passes in the order of memory, and some evaluations of the
+/// loss per row.
+fn evaluation_cost(problem: &Problem<'_>) -> f64 {
+    let per_row = if problem.fit_intercept() { 15.0 } else { 8.0 };
+    work(problem, per_row) / epoch_work(problem)
+}
+
+/// Work of a dot and an update per stored entry and of so much more per row.
+pub(crate) fn work(problem: &Problem<'_>, per_row: f64) -> f64 {
+    problem.rows().entry_work() * problem.rows().n_stored() as f64
+        + per_row * problem.n_rows() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{Certificate, Phase};
+
+    const TOL: f64 = 1e-4;
+
+    /// Evaluations at these epochs, which have found these gaps.
+    fn history(evaluations: &[(f64, f64)]) -> Vec<Record> {
+        let record = |&(epoch, gap): &(f64, f64)| Record {
+            epoch,
+            seconds: 0.0,
+            cpu_seconds: 0.0,
+            certificate: Certificate::new(1.0, 1.0 - gap, 0),
+            phase: Phase::Plain,
+        };
+        evaluations.iter().map(record).collect()
+    }
+
+    fn next(evaluations: &[(f64, f64)], cost: f64) -> f64 {
+        next_epoch_to_evaluate(&history(evaluations), TOL, cost)
+    }
+
+    #[test]
+    fn evaluations_come_early_only_where_that_is_a_good_bet() {
+        assert_eq!(next(&[(0.0, 1.0)], 1.0), FIRST_EVALUATION);
+        // All but there: sqrt(2 * 4) epochs later would be late.
+        let close = [(0.0, 1.0), (2.0, 6e-4), (4.0, 1.07e-4)];
+        assert_eq!(next(&close, 1.0), 5.0);
+        // What a success saves must be more than the cost of an evaluation.
+        assert_eq!(next(&[(0.0, 1.0), (2.0, 6e-4), (4.0, 1.9e-4)], 1.0), 7.0);
+        // The first epochs say little.
+        assert_eq!(next(&[(0.0, 1.0), (2.0, 1.07e-4)], 2.0), 5.0);
+        // Far away, but not beyond four times the epochs so far.
+        assert_eq!(next(&[(0.0, 1.0), (2.0, 0.5), (4.0, 0.4)], 1.0), 16.0);
+        // All epochs are asked for, or the gap does not fall.
+        let all = history(&[(0.0, 1.0), (2.0, 0.5), (40.0, 0.4)]);
+        assert_eq!(next_epoch_to_evaluate(&all, 0.0, 1.0), 80.0);
+        assert_eq!(next(&[(0.0, 1.0), (2.0, 0.5), (4.0, 0.6)], 1.0), 7.0);
+    }
+
+    #[test]
+    fn the_latest_rate_is_that_of_several_epochs() {
+        let to_come = |evaluations| epochs_to_come(&history(evaluations), TOL);
+        assert_eq!(to_come(&[(0.0, 1.0)]), None);
+        // From the start, because there is nothing else.
+        let halving = to_come(&[(0.0, 1.0), (2.0, 1e-2)]).expect("a rate");
+        assert!((halving - 2.0).abs() < 1e-12, "{halving}");
+        // Not the last epoch alone, in which the gap hardly fell.
+        let slower = to_come(&[(0.0, 1.0), (2.0, 1e-2), (4.0, 1.1e-3), (5.0, 1e-3)]);
+        assert!((slower.expect("a rate") - 3.0).abs() < 1e-12, "{slower:?}");
+        assert_eq!(
+            to_come(&[(0.0, 1.0), (2.0, 0.1), (8.0, 0.2)]),
+            Some(f64::INFINITY)
+        );
+    }
+
+    #[test]
+    fn theory_needs_the_more_epochs_the_longer_the_rows() {
+        let distance = 1e3;
+        let epochs = |q| epochs_in_theory(&history(&[(2.0, distance * TOL)])[0], TOL, q);
+        assert!((epochs(0.0) - distance.ln()).abs() < 1e-9);
+        assert!((epochs(3.0) - 4.0 * (4.0 * distance).ln()).abs() < 1e-9);
+    }
+}

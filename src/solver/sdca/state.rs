@@ -1,0 +1,230 @@
+//! The dual point of an SDCA run, what is kept in step with it, and the steps themselves.
+
+use crate::error::Error;
+use crate::kernel::prefetch;
+use crate::loss::Loss;
+use crate::memory;
+use crate::problem::Problem;
+use crate::rows::Rows;
+use crate::run::Watch;
+use crate::solver::Start;
+use crate::solver::frame::{Frame, Sum};
+use crate::solver::momentum::Iterate;
+use crate::solver::outer::Outer;
+use crate::solver::output::Trace;
+use crate::solver::together::Head;
+
+/// All that a step needs to know of its row: two rows in a cache line.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row {
+    /// Its dual value.
+    pub(crate) a: f64,
+    /// `rate (|x - mu|^2 + s)`.
+    pub(crate) q: f64,
+    /// Its target.
+    pub(crate) y: f64,
+    /// `x.mu`.
+    pub(crate) m: f64,
+}
+
+/// How many visits ahead a row is asked for, and how many ahead what says where it lies.
+pub(crate) const NEAR: usize = 8;
+pub(crate) const FAR: usize = 20;
+
+/// The dual point of a run and what is kept in step with it.
+pub(crate) struct State {
+    pub(super) rows: Vec<Row>,
+    pub(super) frame: Frame,
+    /// `sum_i rate_i a_i (x_i - mu)`, or the `u` of the outer loop.
+    pub(super) sum: Sum,
+    pub(super) outer: Option<Outer>,
+    /// What the outer loop makes of `q`: `s`, or 1 without it.
+    scale: f64,
+    /// Where the intercept of the centred rows is drawn to.
+    pub(super) centre: f64,
+    /// Mean of `q` without the intercept column.
+    pub(super) mean_q: f64,
+}
+
+impl State {
+    /// The state at the start, and the rows that steps can move: of positive weight and, without an
+    /// intercept, not empty.
+    pub(super) fn new(
+        problem: &Problem<'_>,
+        start: Option<Start<'_>>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(Self, Vec<u32>), Error> {
+        let n_rows = problem.n_rows();
+        let start = start.map(|start| start.dual_for(problem)).transpose()?;
+        let mut rows = memory::with_capacity(n_rows);
+        let frame = Frame::new(problem, watch, &mut |i, m, spread| {
+            let a = start.as_ref().map_or(0.0, |start| start[i]);
+            let (y, q) = (problem.target(i), problem.q(i, spread));
+            rows.push(Row { a, q, y, m });
+        })?;
+        let mut moving = memory::with_capacity(n_rows);
+        for (i, row) in rows.iter_mut().enumerate() {
+            row.q += problem.q(i, frame.s);
+            if row.q > 0.0 {
+                moving.push(i as u32);
+            } else if problem.weight(i) > 0.0 {
+                // An empty row predicts 0 whatever w is: its best dual value is known at once.
+                row.a = problem.loss().step(0.0, 0.0, row.a, row.y);
+            }
+        }
+        let mut state = Self {
+            rows,
+            sum: Sum::new(problem.n_cols()),
+            outer: None,
+            scale: 1.0,
+            centre: 0.0,
+            mean_q: problem.mean_q(frame.mean_sq_norm),
+            frame,
+        };
+        state.refresh(problem, watch)?;
+        Ok((state, moving))
+    }
+
+    pub(super) fn dual(&self) -> impl Iterator<Item = f64> + Clone + '_ {
+        self.rows.iter().map(|row| row.a)
+    }
+
+    pub(super) fn refresh(
+        &mut self,
+        problem: &Problem<'_>,
+        watch: &mut Watch<'_>,
+    ) -> Result<(), Error> {
+        let rows = &self.rows;
+        let share = |i: usize| problem.rate(i) * rows[i].a;
+        self.sum.refresh(&self.frame, problem, share, watch)?;
+        if let Some(outer) = &self.outer {
+            outer.apply(&mut self.sum, &self.frame);
+        }
+        Ok(())
+    }
+
+    /// Goes to where common epochs have ended, and returns the steps done there.
+    pub(super) fn adopt(
+        &mut self,
+        problem: &Problem<'_>,
+        head: Head,
+        watch: &mut Watch<'_>,
+    ) -> Result<u64, Error> {
+        for (row, a) in self.rows.iter_mut().zip(head.dual) {
+            if row.q > 0.0 {
+                row.a = a;
+            }
+        }
+        self.centre = head.centre;
+        watch.charge(head.seconds);
+        self.refresh(problem, watch)?;
+        Ok(head.steps)
+    }
+
+    /// Begins the outer loop.
+    pub(super) fn begin_outer(&mut self, smoothness: f64) {
+        let outer = Outer::new(&mut self.sum, &self.frame, self.mean_q, smoothness);
+        self.scale = outer.scale();
+        self.outer = Some(outer);
+    }
+
+    /// This point for [`Momentum`].
+    pub(super) fn iterate(&mut self) -> Iterate<'_> {
+        Iterate {
+            rows: &mut self.rows,
+            sum: &mut self.sum,
+            frame: &self.frame,
+            centre: self.centre,
+        }
+    }
+
+    /// What is due after each pass.
+    pub(super) fn end_pass(&mut self) {
+        self.centre += self.frame.s * self.sum.pull;
+        if let Some(outer) = &mut self.outer {
+            outer.end_pass(&mut self.sum, &self.frame);
+        }
+    }
+
+    /// The intercept of the rows as they are, not centred; 0 without one.
+    pub(super) fn intercept(&self) -> f64 {
+        self.centre - self.frame.mu_dot(&self.sum.v)
+    }
+
+    /// Changes the dual value of row `i` to `a`.
+    #[inline(always)]
+    fn set<R: Rows>(&mut self, rows: &R, problem: &Problem<'_>, i: usize, a: f64) {
+        let row = &mut self.rows[i];
+        let share = self.scale * problem.rate(i) * (a - row.a);
+        row.a = a;
+        self.sum.axpy(&self.frame, rows, i, row.m, share);
+    }
+
+    /// Asks for the memory of the visits to come after `visits[k]`.
+    #[inline(always)]
+    fn prefetch<R: Rows>(&self, rows: &R, visits: &[u32], k: usize) {
+        if let Some(&i) = visits.get(k + FAR) {
+            prefetch(&self.rows, i as usize, i as usize + 1);
+            rows.prefetch_place(i as usize);
+        }
+        if let Some(&i) = visits.get(k + NEAR) {
+            rows.prefetch(i as usize);
+        }
+    }
+
+    /// SDCA steps for the rows `visits`, the first of them being step `step` of the run.
+    #[inline]
+    pub(crate) fn ascend<R: Rows, L: Loss>(
+        &mut self,
+        (rows, loss): (&R, &L),
+        problem: &Problem<'_>,
+        visits: &[u32],
+        step: u64,
+        trace: &mut impl Trace,
+    ) {
+        for (k, &i) in visits.iter().enumerate() {
+            self.prefetch(rows, visits, k);
+            let i = i as usize;
+            let row = self.rows[i];
+            let q = self.scale * row.q;
+            let z = self.centre + self.sum.dot(rows, i, row.m) - q * row.a;
+            let a = loss.step(z, q, row.a, row.y);
+            if a != row.a {
+                let gain = problem.rate(i) * q * (a - row.a) * (a - row.a);
+                trace.changed(step + k as u64, i, row.a, gain);
+                self.set(rows, problem, i, a);
+            }
+        }
+    }
+
+    /// Steps of the modified SGD; `seen` is the sum of the rates of the rows before.
+    #[inline]
+    pub(crate) fn descend<R: Rows, L: Loss>(
+        &mut self,
+        (rows, loss): (&R, &L),
+        problem: &Problem<'_>,
+        visits: &[u32],
+        step: u64,
+        seen: &mut f64,
+        trace: &mut impl Trace,
+    ) {
+        for (k, &i) in visits.iter().enumerate() {
+            self.prefetch(rows, visits, k);
+            let i = i as usize;
+            let row = self.rows[i];
+            // W / W_(t-1), because sum_i rate_i = 1 / lambda; before the first row the sum is empty.
+            // (Both are finite also where the first rows weigh next to nothing.)
+            let all_by = |seen: f64| 1.0 / (problem.lambda() * seen).max(f64::MIN_POSITIVE);
+            let of_model = if *seen > 0.0 { all_by(*seen) } else { 0.0 };
+            *seen += problem.rate(i);
+            // W / W_t. All dual values are 0 before their step.
+            let of_step = all_by(*seen);
+            let z = self.centre + of_model * self.sum.dot(rows, i, row.m);
+            let a = loss.step(z, of_step * row.q, row.a, row.y);
+            if a != row.a {
+                trace.changed(step + k as u64, i, row.a, 0.0);
+                self.set(rows, problem, i, a);
+            }
+        }
+    }
+}
