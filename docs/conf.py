@@ -14,14 +14,16 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
     "numpydoc",
 ]
 exclude_patterns = ["generated"]
 html_theme = "furo"
 html_title = f"sdca-rs {release}"
 
-# Formulas are in ASCII, as in the source, so that they can be searched for there.
-myst_enable_extensions = ["substitution"]
+# Displayed formulas are typeset. Short expressions in the text stay in code font, with
+# the names of the source, so that they can be searched for there.
+myst_enable_extensions = ["amsmath", "dollarmath", "substitution"]
 myst_heading_anchors = 3
 
 # numpydoc describes parameters; methods are listed by hand in api.md.
