@@ -56,19 +56,30 @@
 //! arithmetic.
 
 #![deny(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod builder;
+pub mod classifier;
 mod crew;
 pub mod data;
 pub mod error;
+// Public for fuzzing alone.
+#[doc(hidden)]
 pub mod intercept;
+// Public for benches and fuzzing; what users need of it is in `rows`.
 #[allow(unsafe_code)]
+#[doc(hidden)]
 pub mod kernel;
 pub mod loss;
 mod memory;
+mod model;
 pub mod one_vs_rest;
+// Public for tests and benches; what users need of it is in `solver`.
+#[doc(hidden)]
 pub mod order;
 mod penalty;
 pub mod predict;
+pub mod prelude;
 pub mod problem;
 #[cfg(feature = "python")]
 #[allow(unsafe_code)]
@@ -83,3 +94,7 @@ mod steps;
 pub mod theory;
 
 pub use error::Error;
+// The version whose arrays are taken.
+pub use ndarray;
+#[cfg(feature = "sprs")]
+pub use sprs;

@@ -9,6 +9,7 @@ use crate::run::parameter;
 
 /// How an epoch chooses its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Sampling {
     /// Each row once, in a new random order every epoch: the fastest to converge.
     #[default]

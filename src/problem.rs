@@ -34,6 +34,7 @@ use crate::steps::Steps;
 
 /// How strongly `w` is regularised.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Regularisation {
     /// As scikit-learn: `lambda = 1 / (C W)`, so that `W C P` is its objective.
     C(f64),

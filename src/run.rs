@@ -7,10 +7,13 @@ use cpu_time::{ProcessTime, ThreadTime};
 
 use crate::crew::Crew;
 use crate::error::Error;
+use crate::loss::{Link, Target};
 use crate::memory;
 
 /// How close a run shall come to the optimum, and what it may cost.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Budget {
     /// Stop when `gap <= tol * primal`; 0 asks for all epochs.
     pub tol: f64,
@@ -65,6 +68,7 @@ pub(crate) fn parameter(name: &'static str, found: impl ToString, expected: &'st
 
 /// What a pair of a model and a feasible dual point proves: `primal - gap <= optimum <= primal`.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Certificate {
     /// `P(w, b)`, recomputed from all rows.
     pub primal: f64,
@@ -97,6 +101,7 @@ impl Certificate {
 
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum StopReason {
     /// The tolerance is reached: `gap <= tol * primal`.
     Converged,
@@ -129,6 +134,7 @@ impl StopReason {
 
 /// What a run does at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Phase {
     /// The steps of the solver itself.
     #[default]
@@ -152,6 +158,7 @@ impl Phase {
 
 /// One line of a run's history.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Record {
     /// Epochs done, which may be a fraction.
     pub epoch: f64,
@@ -178,6 +185,8 @@ pub struct Progress<'a> {
 }
 
 /// Watches a run from outside; the core knows of callbacks, signals and progress only through it.
+///
+/// A closure that takes a [`Progress`] is one.
 pub trait Monitor {
     /// Called at each evaluation; `Break` stops the run with [`StopReason::Callback`].
     fn record(&mut self, _progress: &Progress<'_>) -> ControlFlow<()> {
@@ -196,6 +205,12 @@ pub trait Monitor {
 pub struct Unwatched;
 
 impl Monitor for Unwatched {}
+
+impl<F: FnMut(&Progress<'_>) -> ControlFlow<()>> Monitor for F {
+    fn record(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+        self(progress)
+    }
+}
 
 /// Time between two calls of [`Monitor::look`]. Half of the 0.2 s that we promise, because the
 /// clock is read only once per block of rows.
@@ -426,7 +441,11 @@ impl<'m> Watch<'m> {
 }
 
 /// The result of a run: a model, the dual point behind it, and what they prove.
-#[derive(Debug, Clone)]
+///
+/// It takes the coefficients and the intercept to predict, and nothing else: where a fit is to be stored as a model,
+/// `dual` and `history`, which may be large, can be emptied.
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Fit {
     /// `w`.
     pub coef: Vec<f64>,
@@ -446,4 +465,8 @@ pub struct Fit {
     pub mean_q: f64,
     /// All evaluations, the last of them the one of `certificate`.
     pub history: Vec<Record>,
+    /// What targets the loss takes: whether the model classifies or regresses.
+    pub target: Target,
+    /// What `x.w + b` means for them.
+    pub link: Link,
 }

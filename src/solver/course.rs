@@ -219,6 +219,8 @@ impl Course<'_, '_> {
             stop,
             mean_q: self.pace.mean_q,
             history: self.history,
+            target: self.problem.loss().target(),
+            link: self.problem.loss().link(),
         })
     }
 

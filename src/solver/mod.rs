@@ -24,6 +24,7 @@ mod subgradient;
 mod system;
 pub(crate) mod together;
 
+pub use crate::order::Sampling;
 pub use asdca::Asdca;
 pub use dual_gradient::DualGradient;
 pub use output::Output;
@@ -31,6 +32,7 @@ pub use pegasos::{Model, Pegasos, Scales, Stream};
 pub use rate::LearningRate;
 pub use sdca::{FirstEpoch, Sdca};
 pub use subgradient::Subgradient;
+#[doc(hidden)]
 pub use together::{GROUP, Head};
 
 use std::ops::Range;
@@ -38,7 +40,7 @@ use std::ops::Range;
 use crate::error::Error;
 use crate::memory::IntoVec as _;
 use crate::problem::Problem;
-use crate::run::{Budget, Fit, Monitor, parameter};
+use crate::run::{Budget, Fit, Monitor, Unwatched, parameter};
 
 /// Where an earlier run ended, for a run that goes on from there. Rows, and classes, must be the
 /// same; targets, loss and regularisation may differ. Each solver takes the part that it needs.
@@ -114,7 +116,33 @@ fn check_length(name: &'static str, found: &[f64], expected: usize) -> Result<()
 }
 
 /// An algorithm that minimises a [`Problem`].
+///
+/// ```
+/// use sdca_rs::prelude::*;
+///
+/// let x = [[0.0, 1.0], [1.0, 1.0], [2.0, -1.0], [3.0, 0.5]];
+/// let y = [-1.0, -1.0, 1.0, 1.0];
+/// let problem = Problem::builder(Data::dense(&x)?, &y, Log).build()?;
+///
+/// let fit = Sdca::default().fit(&problem)?;
+/// assert!(fit.certificate.is_within(1e-4));
+///
+/// let budget = Budget { tol: 1e-8, ..Budget::default() };
+/// let closer = Sdca::default().fit_within(&problem, &budget)?;
+/// assert!(closer.certificate.is_within(1e-8));
+/// # Ok::<(), Error>(())
+/// ```
 pub trait Solver: Sync {
+    /// Runs within the default budget, from 0.
+    fn fit(&self, problem: &Problem<'_>) -> Result<Fit, Error> {
+        self.fit_within(problem, &Budget::default())
+    }
+
+    /// Runs until the budget is used up, from 0.
+    fn fit_within(&self, problem: &Problem<'_>, budget: &Budget) -> Result<Fit, Error> {
+        self.solve(problem, budget, None, &mut Unwatched)
+    }
+
     /// Runs until the budget is used up, from `start` if there is one (else from 0).
     fn solve(
         &self,
@@ -124,6 +152,7 @@ pub trait Solver: Sync {
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error>;
 
+    #[doc(hidden)]
     /// The first epochs of the problems "class against the rest" for the classes `group`, up to
     /// [`GROUP`] of them, over rows whose classes are numbered; `problem` is that of any of them.
     /// Returns what [`Self::go_on`] takes, for each class, or nothing where that would not be faster
@@ -139,6 +168,7 @@ pub trait Solver: Sync {
         Ok(Vec::new())
     }
 
+    #[doc(hidden)]
     /// As [`Self::solve`], after the epochs of [`Self::begin_together`] with the same budget.
     fn go_on(
         &self,
