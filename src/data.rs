@@ -212,7 +212,7 @@ impl<'a> Data<'a> {
 
     /// All rows in blocks of similar work. Sums over rows are taken block by block: that keeps their
     /// rounding error small and lets a pass be interrupted.
-    pub fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let (n_rows, size) = (self.n_rows(), self.block_size());
         (0..n_rows)
             .step_by(size)

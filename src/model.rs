@@ -126,7 +126,11 @@ impl fmt::Display for Certificate {
         write_number(f, primal)?;
         f.write_str(", lower bound ")?;
         write_number(f, dual)?;
-        write!(f, ", gap {gap:.1e}")
+        if gap == 0.0 {
+            f.write_str(", gap 0")
+        } else {
+            write!(f, ", gap {gap:.1e}")
+        }
     }
 }
 
@@ -171,6 +175,10 @@ mod tests {
         assert_eq!(
             line(1e-7, 999_999.7),
             "objective 1.00000e-7, lower bound 1000000"
+        );
+        assert_eq!(
+            Certificate::new(0.25, 0.25, 1).to_string(),
+            "objective 0.250000, lower bound 0.250000, gap 0"
         );
         assert_eq!(
             line(f64::INFINITY, f64::NEG_INFINITY),

@@ -172,6 +172,7 @@ impl<'a> OneVsRest<'a> {
 }
 
 /// The targets of the problem "class `class` against the rest", for rows whose classes are numbered.
+#[doc(hidden)]
 pub fn targets(classes: &[u32], class: u32) -> Vec<f64> {
     classes
         .iter()
@@ -180,6 +181,7 @@ pub fn targets(classes: &[u32], class: u32) -> Vec<f64> {
 }
 
 /// All classes in as few groups of up to `size` as there can be, of about the same size each.
+#[doc(hidden)]
 pub fn groups(n_classes: usize, size: usize) -> Vec<Range<u32>> {
     let n_groups = n_classes.div_ceil(size);
     let bound = |k: usize| (k * n_classes / n_groups) as u32;
@@ -212,6 +214,7 @@ fn no_threads(n_threads: usize, error: &dyn std::error::Error) -> Error {
 /// caller to make `solve` end when `idle` finds a reason.
 ///
 /// Nothing here is generic in the work, so that it is compiled once for each kind of result.
+#[doc(hidden)]
 pub fn fit_classes<T: Send>(
     n_classes: usize,
     n_threads: usize,

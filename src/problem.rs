@@ -35,6 +35,7 @@ use crate::steps::Steps;
 /// How strongly `w` is regularised.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Regularisation {
     /// As scikit-learn: `lambda = 1 / (C W)`, so that `W C P` is its objective.
     C(f64),
@@ -314,7 +315,7 @@ impl<'a> Problem<'a> {
 
     /// The values of a dual point, each brought into the domain of the loss: rounding, as in a mean
     /// of values at a limit, can leave it.
-    pub fn feasible<'d>(
+    pub(crate) fn feasible<'d>(
         &'d self,
         dual: impl IntoIterator<Item = f64> + 'd,
     ) -> impl Iterator<Item = f64> + 'd {
@@ -362,7 +363,7 @@ impl<'a> Problem<'a> {
     ///
     /// As [`Self::evaluate`], but for the coefficients, which are given; the intercept is the best
     /// one for them.
-    pub fn evaluate_pair(
+    pub(crate) fn evaluate_pair(
         &self,
         coef: impl IntoIterator<Item = f64>,
         dual: impl IntoIterator<Item = f64>,
@@ -637,6 +638,7 @@ impl<'a> Problem<'a> {
 
     /// Whether `P` and the gap are 0 up to what the rounding of predictions does to `P`, so that no
     /// tolerance relative to `P` can be met: the model fits perfectly.
+    #[doc(hidden)]
     pub fn is_perfect(&self, point: &Point) -> bool {
         let sums = self.data.blocks().map(|block| {
             let labels = self.labels(block.clone());

@@ -102,6 +102,7 @@ impl Certificate {
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum StopReason {
     /// The tolerance is reached: `gap <= tol * primal`.
     Converged,
@@ -135,6 +136,7 @@ impl StopReason {
 /// What a run does at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Phase {
     /// The steps of the solver itself.
     #[default]
@@ -369,7 +371,7 @@ impl<'m> Watch<'m> {
     }
 
     /// A sign of life, to be given after each block of rows.
-    pub fn beat(&mut self) -> Result<(), Error> {
+    pub(crate) fn beat(&mut self) -> Result<(), Error> {
         if self.looked.elapsed() < LOOK_EVERY {
             return Ok(());
         }
@@ -392,13 +394,13 @@ impl<'m> Watch<'m> {
     }
 
     /// Whether the time is used up.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// Does work whose time is not counted in [`Record::seconds`].
-    pub fn evaluate<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+    pub(crate) fn evaluate<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let (begun, cpu_begun) = (Instant::now(), self.cpu.now());
         let result = work(self);
         self.evaluating += begun.elapsed();
@@ -407,7 +409,7 @@ impl<'m> Watch<'m> {
     }
 
     /// Seconds of pure work so far.
-    pub fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         self.started
             .elapsed()
             .saturating_sub(self.evaluating)
@@ -416,14 +418,14 @@ impl<'m> Watch<'m> {
     }
 
     /// Counts the processor time of all threads from now on: for work that threads share.
-    pub fn count_all_threads(&mut self) {
+    pub(crate) fn count_all_threads(&mut self) {
         let spent = self.cpu.now().saturating_sub(self.cpu_started);
         self.cpu = CpuClock::Process;
         self.cpu_started = self.cpu.now().saturating_sub(spent);
     }
 
     /// Seconds of processor time of pure work so far.
-    pub fn cpu_seconds(&self) -> f64 {
+    pub(crate) fn cpu_seconds(&self) -> f64 {
         let spent = self.cpu.now().saturating_sub(self.cpu_started);
         spent.saturating_sub(self.cpu_evaluating).as_secs_f64() + self.before.1
     }
@@ -435,7 +437,7 @@ impl<'m> Watch<'m> {
     }
 
     /// Shows the monitor a record.
-    pub fn show(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+    pub(crate) fn show(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
         self.monitor.record(progress)
     }
 }

@@ -107,6 +107,7 @@ pub trait Loss: Copy + Send + Sync + 'static {
 /// The targets that a loss accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Target {
     /// Two classes, encoded as -1 and +1: the loss makes a classifier.
     Label,
@@ -139,6 +140,7 @@ impl Target {
 /// What `p = x.w + b` means for the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Link {
     /// `p` is the prediction itself (or, for labels, its sign is).
     Identity,

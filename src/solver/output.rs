@@ -19,6 +19,7 @@ use crate::run::parameter;
 /// The iterate that a run returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Output {
     /// The last one: the best choice in practice.
     #[default]
