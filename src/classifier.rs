@@ -94,11 +94,13 @@ impl<T> Classifier<T> {
                 // In units of the most likely class: all of them may be next to impossible.
                 let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 let unit = log_sigmoid(most);
-                scores
-                    .iter_mut()
-                    .for_each(|p| *p = (log_sigmoid(*p) - unit).exp());
+                for p in scores.iter_mut() {
+                    *p = (log_sigmoid(*p) - unit).exp();
+                }
                 let sum: f64 = scores.iter().sum();
-                scores.iter_mut().for_each(|p| *p /= sum);
+                for p in scores.iter_mut() {
+                    *p /= sum;
+                }
             }
             Ok(matrix(rows, scores))
         })

@@ -363,7 +363,7 @@ impl<'a> Problem<'a> {
     ///
     /// As [`Self::evaluate`], but for the coefficients, which are given; the intercept is the best
     /// one for them.
-    pub(crate) fn evaluate_pair(
+    pub fn evaluate_pair(
         &self,
         coef: impl IntoIterator<Item = f64>,
         dual: impl IntoIterator<Item = f64>,

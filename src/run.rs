@@ -221,7 +221,7 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Stored entries between two looks at the clock: well under a millisecond of work.
 pub(crate) const BLOCK: usize = 1 << 17;
 
-/// The clock of a run. Solvers call [`Watch::beat`] after each block of rows.
+/// The clock of a run. Solvers give it a sign of life after each block of rows.
 pub struct Watch<'m> {
     monitor: &'m mut dyn Monitor,
     started: Instant,
