@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use ndarray::{Array1, ArrayView2, s};
+use ndarray::{Array1, Array2, ArrayView2, s};
 use sdca_rs::data::{ColumnIndex, Number, Storage};
 use sdca_rs::kernel::Loan;
 use sdca_rs::loss::Loss;
@@ -180,9 +180,7 @@ fn errors_name_the_argument_what_was_found_and_what_was_expected() {
     let x = [[0.0, 1.0], [1.0, 1.0], [2.0, -1.0]];
     let dense = || Data::dense(&x).expect("valid");
     assert_eq!(
-        message(Data::dense(
-            &Array1::<f32>::zeros(0).view().insert_axis(ndarray::Axis(0))
-        )),
+        message(Data::dense(&Array2::<f32>::zeros((1, 0)))),
         "X: found 1 rows and 0 columns, expected at least one of each"
     );
     let csr = |indptr: &[u32], indices: &[u32]| message(Data::csr(indptr, indices, &[1.0; 3], 4));
