@@ -167,7 +167,7 @@ mod tests {
                 .to_string()
                 .replace(&format!(", gap {gap:.1e}"), "")
         };
-        assert_eq!(line(123.456789, 0.0), "objective 123.457, lower bound 0");
+        assert_eq!(line(123.456_789, 0.0), "objective 123.457, lower bound 0");
         assert_eq!(
             line(1.5e9, -2.0),
             "objective 1.50000e9, lower bound -2.00000"
@@ -188,8 +188,8 @@ mod tests {
 
     #[test]
     fn probabilities_of_any_odds() {
-        for p in [0.0, 0.3, -2.0, 35.0] {
-            let expected = 1.0 / (1.0 + (-p as f64).exp());
+        for p in [0.0_f64, 0.3, -2.0, 35.0] {
+            let expected = 1.0 / (1.0 + (-p).exp());
             assert!((log_sigmoid(p).exp() - expected).abs() < 1e-15);
         }
         assert_eq!(log_sigmoid(800.0), 0.0);

@@ -259,9 +259,9 @@ impl<'a> Problem<'a> {
         if unit.is_normal() { unit } else { 1.0 }
     }
 
-    #[doc(hidden)]
     /// `c_i / (lambda W)`: how much of `a_i x_i` is in the sum of the rows.
     #[inline]
+    #[doc(hidden)]
     pub fn rate(&self, i: usize) -> f64 {
         self.weight(i) / self.scale
     }
@@ -307,9 +307,9 @@ impl<'a> Problem<'a> {
         Ok(self.penalty.to_model(coef))
     }
 
-    #[doc(hidden)]
     /// The term of row `i` in the gap, never negative but for rounding:
     /// `phi(p) + phi*(-a) + a p` for the prediction `p` and the dual value `a`.
+    #[doc(hidden)]
     pub fn row_gap(&self, i: usize, p: f64, a: f64) -> f64 {
         let (loss, y) = (self.loss(), self.targets[i]);
         loss.value(p, y) + loss.conjugate(a, y) + a * p

@@ -11,6 +11,19 @@ use crate::loss::{Link, Target};
 use crate::memory;
 
 /// How close a run shall come to the optimum, and what it may cost.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use sdca_rs::run::Budget;
+///
+/// let budget = Budget {
+///     tol: 1e-6,
+///     max_time: Some(Duration::from_secs(10)),
+///     ..Budget::default()
+/// };
+/// assert_eq!(budget.max_epochs, 1000);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
@@ -188,7 +201,26 @@ pub struct Progress<'a> {
 
 /// Watches a run from outside; the core knows of callbacks, signals and progress only through it.
 ///
-/// A closure that takes a [`Progress`] is one.
+/// A closure that takes a [`Progress`] is one:
+///
+/// ```
+/// use std::ops::ControlFlow;
+///
+/// use sdca_rs::prelude::*;
+///
+/// let x = [[0.0, 1.0], [1.0, 1.0], [2.0, -1.0], [3.0, 0.5]];
+/// let y = [-1.0, -1.0, 1.0, 1.0];
+/// let problem = Problem::builder(Data::dense(&x)?, &y, Log).build()?;
+///
+/// let mut gaps = Vec::new();
+/// let mut watch = |progress: &Progress<'_>| {
+///     gaps.push(progress.record.certificate.gap);
+///     ControlFlow::Continue(())
+/// };
+/// let fit = Sdca::default().solve(&problem, &Budget::default(), None, &mut watch)?;
+/// assert_eq!(gaps.last(), Some(&fit.certificate.gap));
+/// # Ok::<(), Error>(())
+/// ```
 pub trait Monitor {
     /// Called at each evaluation; `Break` stops the run with [`StopReason::Callback`].
     fn record(&mut self, _progress: &Progress<'_>) -> ControlFlow<()> {

@@ -44,6 +44,24 @@ use crate::run::{Budget, Fit, Monitor, Unwatched, parameter};
 
 /// Where an earlier run ended, for a run that goes on from there. Rows, and classes, must be the
 /// same; targets, loss and regularisation may differ. Each solver takes the part that it needs.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use sdca_rs::prelude::*;
+///
+/// let x = [[0.0, 1.0], [1.0, 1.0], [2.0, -1.0], [3.0, 0.5]];
+/// let y = [-1.0, -1.0, 1.0, 1.0];
+/// let data = Arc::new(Data::dense(&x)?);
+/// let weak = Problem::builder(Arc::clone(&data), &y, Log).c(0.1).build()?;
+/// let strong = Problem::builder(data, &y, Log).c(1.0).build()?;
+///
+/// let sdca = Sdca::default();
+/// let before = sdca.fit(&weak)?;
+/// let fit = sdca.solve(&strong, &Budget::default(), Some(Start::from(&before)), &mut Unwatched)?;
+/// assert!(fit.certificate.is_within(1e-4));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Start<'a> {
     /// See [`Fit::dual`].
@@ -152,11 +170,11 @@ pub trait Solver: Sync {
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error>;
 
-    #[doc(hidden)]
     /// The first epochs of the problems "class against the rest" for the classes `group`, up to
     /// [`GROUP`] of them, over rows whose classes are numbered; `problem` is that of any of them.
     /// Returns what [`Self::go_on`] takes, for each class, or nothing where that would not be faster
     /// than class by class. It depends neither on the clock nor on the number of threads.
+    #[doc(hidden)]
     fn begin_together(
         &self,
         _problem: &Problem<'_>,
@@ -168,8 +186,8 @@ pub trait Solver: Sync {
         Ok(Vec::new())
     }
 
-    #[doc(hidden)]
     /// As [`Self::solve`], after the epochs of [`Self::begin_together`] with the same budget.
+    #[doc(hidden)]
     fn go_on(
         &self,
         problem: &Problem<'_>,
