@@ -40,20 +40,25 @@ examples: $(EXTRA)examples.stamp ## run all examples at reduced size, pictures i
 # $(VENV_READY) comes first because it tells at once what the machine lacks.
 test: $(VENV_READY) test-rust test-python ## run all tests, Rust and Python
 
-test-rust: need-cargo ## run the Rust tests only
+test-rust: need-cargo ## run the Rust tests and examples only
 	cargo test --locked
+	cargo test --locked --features serde,sprs --test rust library
+	cargo test --locked --features serde,sprs --doc sources
+	for file in examples/*.rs; do cargo run --locked --quiet --example $$(basename $$file .rs) || exit 1; done
 
 test-python: $(EXTRA)test.stamp ## run the Python tests only
 	$(BIN)/pytest
 
 lint: lint-rust lint-python ## check format, lints and types, Rust and Python
 
-# Without the feature python, the crate builds where there is no Python: check it both ways.
+# Without features, the crate builds where there is no Python: check it both ways, and with what a Rust user may ask for.
 lint-rust: need-cargo $(VENV_READY) ## check the Rust side only
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	PYO3_PYTHON=$(CURDIR)/$(BIN)/python cargo clippy --locked --all-targets --features python -- -D warnings
+	cargo clippy --locked --all-targets --features serde,sprs -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --features serde,sprs
 
 lint-python: $(EXTRA)dev.stamp ## check the Python side only
 	$(BIN)/ruff check

@@ -2,6 +2,8 @@
 //!
 //! All classes of a fit, and all values of `C`, may share one [`Data`]. Nothing in it depends on `lambda`, targets or loss.
 
+mod sources;
+
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -13,6 +15,9 @@ use crate::rows::{Csr, Dense, Pattern};
 use crate::run::{BLOCK, Watch, parameter};
 use crate::solver::columns::Columns;
 use crate::solver::hessian;
+
+pub(crate) use sources::contiguous;
+pub use sources::{ColumnIndex, Number};
 
 /// Rows of any of the kinds that there are.
 #[derive(Debug, Clone)]
@@ -81,6 +86,20 @@ impl Storage<'_> {
 }
 
 /// Rows and their weights.
+///
+/// The rows stay where they are: [`Data::dense`] borrows an array, [`Data::csr`] a sparse matrix in compressed rows.
+///
+/// ```
+/// use sdca_rs::data::Data;
+///
+/// let dense = Data::dense(&[[0.0, 2.0, 0.0], [1.0, 0.0, 3.0]])?;
+/// let sparse = Data::csr(&[0, 1, 3], &[1, 0, 2], &[2.0, 1.0, 3.0], 3)?.with_weights(&[1.0, 0.5])?;
+///
+/// assert_eq!((dense.n_rows(), dense.n_cols()), (2, 3));
+/// assert_eq!((sparse.n_rows(), sparse.n_cols()), (2, 3));
+/// assert_eq!((dense.total_weight(), sparse.total_weight()), (2.0, 1.5));
+/// # Ok::<(), sdca_rs::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Data<'a> {
     storage: Storage<'a>,
@@ -107,7 +126,9 @@ pub(crate) struct Shape {
 }
 
 impl<'a> Data<'a> {
-    /// Takes rows and their weights, which are all 1 if there are none. A row of weight 0 counts as absent.
+    /// Takes rows of any kind and their weights, which are all 1 if there are none. A row of weight 0 counts as absent.
+    ///
+    /// [`Data::dense`] and [`Data::csr`] are shorter.
     pub fn new(rows: impl Into<Storage<'a>>, weights: Option<&'a [f64]>) -> Result<Self, Error> {
         let storage = rows.into();
         let n_rows = storage.blocks().n_rows();
@@ -191,7 +212,7 @@ impl<'a> Data<'a> {
 
     /// All rows in blocks of similar work. Sums over rows are taken block by block: that keeps their
     /// rounding error small and lets a pass be interrupted.
-    pub fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let (n_rows, size) = (self.n_rows(), self.block_size());
         (0..n_rows)
             .step_by(size)

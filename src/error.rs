@@ -127,6 +127,24 @@ pub enum Error {
         /// Number of columns.
         n_cols: usize,
     },
+    /// A column occurs twice in a row of a CSR matrix.
+    #[error(
+        "X.indices: found column {column} twice in row {row}, expected each column at most once"
+    )]
+    DuplicateColumn {
+        /// The row.
+        row: usize,
+        /// The column.
+        column: usize,
+    },
+    /// Rows to predict for have other columns than those of the fit.
+    #[error("X: found {found} columns, expected {expected}, one for each coefficient of the model")]
+    Columns {
+        /// Number of columns.
+        found: usize,
+        /// Number of coefficients.
+        expected: usize,
+    },
     /// A target lies outside the domain of the loss.
     #[error("y: found {found} at row {row}, expected {expected} for loss {loss:?}")]
     Target {

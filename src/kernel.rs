@@ -20,14 +20,16 @@ mod dense;
 pub mod gram;
 pub(crate) mod lanes;
 mod narrow;
+mod signed;
 
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::error::{self, Error};
 
 pub use dense::{Level, Vector, dense_axpy, dense_dot, dense_sq_norm};
 pub use narrow::{NARROW, narrow_products, narrow_shifted, narrow_sum};
+pub(crate) use signed::Signed;
 
 /// A number type in which rows can be stored. All arithmetic on it is done in `f64`.
 pub trait Real: Element + Into<f64> + Vector {}
@@ -85,6 +87,7 @@ element! {
     i64 as AtomicU64: u64::cast_signed;
     u32 as AtomicU32: std::convert::identity;
     u64 as AtomicU64: std::convert::identity;
+    usize as AtomicUsize: std::convert::identity;
 }
 
 macro_rules! index {
@@ -104,7 +107,7 @@ macro_rules! index {
     )+};
 }
 
-index!(i32, i64, u32, u64);
+index!(i32, i64, u32, u64, usize);
 
 /// A borrowed array. Of one of integers, the owner may let other threads write to it: see [`Loan::from_raw`].
 #[derive(Debug)]

@@ -3,25 +3,23 @@
 //! The problems do not depend on each other, so that the results are the same for any number of
 //! threads. While workers are busy, the calling thread keeps looking after signals.
 //!
+//! A [`Classifier`](crate::classifier::Classifier) is easier to use; this is for who wants to watch, or to go on from
+//! earlier fits.
+//!
 //! ```
 //! use ndarray::array;
-//! use sdca_rs::data::Data;
-//! use sdca_rs::loss::Hinge;
 //! use sdca_rs::one_vs_rest::OneVsRest;
-//! use sdca_rs::problem::Regularisation;
-//! use sdca_rs::rows::Dense;
-//! use sdca_rs::run::{Budget, Unwatched};
-//! use sdca_rs::solver::Sdca;
+//! use sdca_rs::prelude::*;
 //!
 //! let x = array![[0.0, 1.0], [0.2, 0.9], [1.0, 0.0], [0.9, 0.1], [-1.0, -1.0]];
-//! let data = Data::new(Dense::new(x.view())?, None)?;
+//! let data = Data::dense(&x)?;
 //! let c = Regularisation::C(10.0);
 //! let problems = OneVsRest::new(data, (&[0, 0, 1, 1, 2], 3), Hinge, c, true);
 //! let fits = problems.fit(&Sdca::default(), &Budget::default(), None, 2, &Unwatched)?;
 //!
 //! assert_eq!(fits.len(), 3);
 //! assert!(fits.iter().all(|fit| fit.certificate.gap <= 1e-4 * fit.certificate.primal));
-//! # Ok::<(), sdca_rs::Error>(())
+//! # Ok::<(), Error>(())
 //! ```
 
 use std::ops::Range;
@@ -172,6 +170,7 @@ impl<'a> OneVsRest<'a> {
 }
 
 /// The targets of the problem "class `class` against the rest", for rows whose classes are numbered.
+#[doc(hidden)]
 pub fn targets(classes: &[u32], class: u32) -> Vec<f64> {
     classes
         .iter()
@@ -180,6 +179,7 @@ pub fn targets(classes: &[u32], class: u32) -> Vec<f64> {
 }
 
 /// All classes in as few groups of up to `size` as there can be, of about the same size each.
+#[doc(hidden)]
 pub fn groups(n_classes: usize, size: usize) -> Vec<Range<u32>> {
     let n_groups = n_classes.div_ceil(size);
     let bound = |k: usize| (k * n_classes / n_groups) as u32;
@@ -212,6 +212,7 @@ fn no_threads(n_threads: usize, error: &dyn std::error::Error) -> Error {
 /// caller to make `solve` end when `idle` finds a reason.
 ///
 /// Nothing here is generic in the work, so that it is compiled once for each kind of result.
+#[doc(hidden)]
 pub fn fit_classes<T: Send>(
     n_classes: usize,
     n_threads: usize,

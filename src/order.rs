@@ -9,6 +9,8 @@ use crate::run::parameter;
 
 /// How an epoch chooses its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Sampling {
     /// Each row once, in a new random order every epoch: the fastest to converge.
     #[default]

@@ -34,6 +34,8 @@ use crate::steps::Steps;
 
 /// How strongly `w` is regularised.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Regularisation {
     /// As scikit-learn: `lambda = 1 / (C W)`, so that `W C P` is its objective.
     C(f64),
@@ -259,6 +261,7 @@ impl<'a> Problem<'a> {
 
     /// `c_i / (lambda W)`: how much of `a_i x_i` is in the sum of the rows.
     #[inline]
+    #[doc(hidden)]
     pub fn rate(&self, i: usize) -> f64 {
         self.weight(i) / self.scale
     }
@@ -306,6 +309,7 @@ impl<'a> Problem<'a> {
 
     /// The term of row `i` in the gap, never negative but for rounding:
     /// `phi(p) + phi*(-a) + a p` for the prediction `p` and the dual value `a`.
+    #[doc(hidden)]
     pub fn row_gap(&self, i: usize, p: f64, a: f64) -> f64 {
         let (loss, y) = (self.loss(), self.targets[i]);
         loss.value(p, y) + loss.conjugate(a, y) + a * p
@@ -313,7 +317,7 @@ impl<'a> Problem<'a> {
 
     /// The values of a dual point, each brought into the domain of the loss: rounding, as in a mean
     /// of values at a limit, can leave it.
-    pub fn feasible<'d>(
+    pub(crate) fn feasible<'d>(
         &'d self,
         dual: impl IntoIterator<Item = f64> + 'd,
     ) -> impl Iterator<Item = f64> + 'd {
@@ -636,6 +640,7 @@ impl<'a> Problem<'a> {
 
     /// Whether `P` and the gap are 0 up to what the rounding of predictions does to `P`, so that no
     /// tolerance relative to `P` can be met: the model fits perfectly.
+    #[doc(hidden)]
     pub fn is_perfect(&self, point: &Point) -> bool {
         let sums = self.data.blocks().map(|block| {
             let labels = self.labels(block.clone());

@@ -7,10 +7,26 @@ use cpu_time::{ProcessTime, ThreadTime};
 
 use crate::crew::Crew;
 use crate::error::Error;
+use crate::loss::{Link, Target};
 use crate::memory;
 
 /// How close a run shall come to the optimum, and what it may cost.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use sdca_rs::run::Budget;
+///
+/// let budget = Budget {
+///     tol: 1e-6,
+///     max_time: Some(Duration::from_secs(10)),
+///     ..Budget::default()
+/// };
+/// assert_eq!(budget.max_epochs, 1000);
+/// ```
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Budget {
     /// Stop when `gap <= tol * primal`; 0 asks for all epochs.
     pub tol: f64,
@@ -65,6 +81,7 @@ pub(crate) fn parameter(name: &'static str, found: impl ToString, expected: &'st
 
 /// What a pair of a model and a feasible dual point proves: `primal - gap <= optimum <= primal`.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Certificate {
     /// `P(w, b)`, recomputed from all rows.
     pub primal: f64,
@@ -97,6 +114,8 @@ impl Certificate {
 
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum StopReason {
     /// The tolerance is reached: `gap <= tol * primal`.
     Converged,
@@ -129,6 +148,8 @@ impl StopReason {
 
 /// What a run does at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Phase {
     /// The steps of the solver itself.
     #[default]
@@ -158,6 +179,7 @@ impl Phase {
 
 /// One line of a run's history.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Record {
     /// Epochs done, which may be a fraction.
     pub epoch: f64,
@@ -184,6 +206,27 @@ pub struct Progress<'a> {
 }
 
 /// Watches a run from outside; the core knows of callbacks, signals and progress only through it.
+///
+/// A closure that takes a [`Progress`] is one:
+///
+/// ```
+/// use std::ops::ControlFlow;
+///
+/// use sdca_rs::prelude::*;
+///
+/// let x = [[0.0, 1.0], [1.0, 1.0], [2.0, -1.0], [3.0, 0.5]];
+/// let y = [-1.0, -1.0, 1.0, 1.0];
+/// let problem = Problem::builder(Data::dense(&x)?, &y, Log).build()?;
+///
+/// let mut gaps = Vec::new();
+/// let mut watch = |progress: &Progress<'_>| {
+///     gaps.push(progress.record.certificate.gap);
+///     ControlFlow::Continue(())
+/// };
+/// let fit = Sdca::default().solve(&problem, &Budget::default(), None, &mut watch)?;
+/// assert_eq!(gaps.last(), Some(&fit.certificate.gap));
+/// # Ok::<(), Error>(())
+/// ```
 pub trait Monitor {
     /// Called at each evaluation; `Break` stops the run with [`StopReason::Callback`].
     fn record(&mut self, _progress: &Progress<'_>) -> ControlFlow<()> {
@@ -203,6 +246,12 @@ pub struct Unwatched;
 
 impl Monitor for Unwatched {}
 
+impl<F: FnMut(&Progress<'_>) -> ControlFlow<()>> Monitor for F {
+    fn record(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+        self(progress)
+    }
+}
+
 /// Time between two calls of [`Monitor::look`]. Half of the 0.2 s that we promise, because the
 /// clock is read only once per block of rows.
 pub const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -210,7 +259,7 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Stored entries between two looks at the clock: well under a millisecond of work.
 pub(crate) const BLOCK: usize = 1 << 17;
 
-/// The clock of a run. Solvers call [`Watch::beat`] after each block of rows.
+/// The clock of a run. Solvers give it a sign of life after each block of rows.
 pub struct Watch<'m> {
     monitor: &'m mut dyn Monitor,
     started: Instant,
@@ -360,7 +409,7 @@ impl<'m> Watch<'m> {
     }
 
     /// A sign of life, to be given after each block of rows.
-    pub fn beat(&mut self) -> Result<(), Error> {
+    pub(crate) fn beat(&mut self) -> Result<(), Error> {
         if self.looked.elapsed() < LOOK_EVERY {
             return Ok(());
         }
@@ -383,13 +432,13 @@ impl<'m> Watch<'m> {
     }
 
     /// Whether the time is used up.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// Does work whose time is not counted in [`Record::seconds`].
-    pub fn evaluate<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+    pub(crate) fn evaluate<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let (begun, cpu_begun) = (Instant::now(), self.cpu.now());
         let result = work(self);
         self.evaluating += begun.elapsed();
@@ -398,7 +447,7 @@ impl<'m> Watch<'m> {
     }
 
     /// Seconds of pure work so far.
-    pub fn seconds(&self) -> f64 {
+    pub(crate) fn seconds(&self) -> f64 {
         self.started
             .elapsed()
             .saturating_sub(self.evaluating)
@@ -407,14 +456,14 @@ impl<'m> Watch<'m> {
     }
 
     /// Counts the processor time of all threads from now on: for work that threads share.
-    pub fn count_all_threads(&mut self) {
+    pub(crate) fn count_all_threads(&mut self) {
         let spent = self.cpu.now().saturating_sub(self.cpu_started);
         self.cpu = CpuClock::Process;
         self.cpu_started = self.cpu.now().saturating_sub(spent);
     }
 
     /// Seconds of processor time of pure work so far.
-    pub fn cpu_seconds(&self) -> f64 {
+    pub(crate) fn cpu_seconds(&self) -> f64 {
         let spent = self.cpu.now().saturating_sub(self.cpu_started);
         spent.saturating_sub(self.cpu_evaluating).as_secs_f64() + self.before.1
     }
@@ -426,13 +475,17 @@ impl<'m> Watch<'m> {
     }
 
     /// Shows the monitor a record.
-    pub fn show(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+    pub(crate) fn show(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
         self.monitor.record(progress)
     }
 }
 
 /// The result of a run: a model, the dual point behind it, and what they prove.
-#[derive(Debug, Clone)]
+///
+/// It takes the coefficients and the intercept to predict, and nothing else: where a fit is to be stored as a model,
+/// `dual` and `history`, which may be large, can be emptied.
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Fit {
     /// `w`.
     pub coef: Vec<f64>,
@@ -452,4 +505,8 @@ pub struct Fit {
     pub mean_q: f64,
     /// All evaluations, the last of them the one of `certificate`.
     pub history: Vec<Record>,
+    /// What targets the loss takes: whether the model classifies or regresses.
+    pub target: Target,
+    /// What `x.w + b` means for them.
+    pub link: Link,
 }

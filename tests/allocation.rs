@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicIsize, Ordering};
 
 use ndarray::ArrayView2;
 use sdca_rs::Error;
+use sdca_rs::classifier::Classifier;
 use sdca_rs::data::{Data as Rows, Storage};
 use sdca_rs::kernel::Loan;
 use sdca_rs::loss::{Hinge, Log, Loss, Squared};
@@ -146,6 +147,11 @@ impl Data {
         self.labels.len()
     }
 
+    fn labels_in_words(&self) -> Vec<&str> {
+        let word = |&y: &f64| if y > 0.0 { "yes" } else { "no" };
+        self.labels.iter().map(word).collect()
+    }
+
     fn rows(&self) -> Dense<'_, f64> {
         let shape = (self.n_rows(), self.dense.len() / self.n_rows());
         Dense::new(ArrayView2::from_shape(shape, &self.dense).expect("shape")).expect("C order")
@@ -253,6 +259,24 @@ fn each_allocation_that_fails_is_an_error() {
         predictions(&rows.into(), &[1.0; 3 * 520], &[0.0; 3], 1, &mut watch)
     };
     count("predictions", fail_each("predictions", scores));
+
+    // Names of classes, whose numbers, too, are many.
+    let names: Vec<usize> = (0..square.n_rows()).map(|i| i * i % 3).collect();
+    let slices = || Rows::csr(&square.indptr, &square.indices, &square.values, 3500);
+    let classify = || Classifier::builder(slices()?, &names, Log).fit(&sdca);
+    count("classifier", fail_each("classifier", classify));
+    let classifier = classify().expect("memory enough");
+    let predict = || {
+        let rows = slices()?;
+        classifier.decision_function(&rows)?;
+        classifier.probabilities(&rows)?;
+        classifier.predict(&rows)
+    };
+    count("classes", fail_each("classes", predict));
+    let binary = || Classifier::builder(slices()?, &square.labels_in_words(), Log).fit(&sdca);
+    let binary = binary().expect("memory enough");
+    let predict = || binary.probabilities(&slices()?);
+    count("two classes", fail_each("two classes", predict));
 
     for (what, found) in &counts {
         assert!(*found > 0, "{what}");

@@ -65,7 +65,7 @@ pub trait Loss: Copy + Send + Sync + 'static {
     /// Work of a step beside the arithmetic on its row, in about nanoseconds.
     const STEP_WORK: f64 = 20.0;
 
-    /// The loss with this shape parameter (ignored by a loss that has none).
+    /// The loss with this shape parameter (ignored by a loss that has none), whose range is not checked.
     fn with_param(param: f64) -> Self;
 
     /// `phi(p; y)`.
@@ -106,6 +106,8 @@ pub trait Loss: Copy + Send + Sync + 'static {
 
 /// The targets that a loss accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Target {
     /// Two classes, encoded as -1 and +1: the loss makes a classifier.
     Label,
@@ -137,6 +139,8 @@ impl Target {
 
 /// What `p = x.w + b` means for the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Link {
     /// `p` is the prediction itself (or, for labels, its sign is).
     Identity,
@@ -289,6 +293,33 @@ fn build<L: Loss>(param: Option<f64>) -> Result<L, Error> {
             expected: spec.expected,
         }),
     }
+}
+
+macro_rules! shaped {
+    ($($loss:ident: $param:ident,)+) => {$(
+        impl $loss {
+            /// The loss with this shape parameter, after checking its range.
+            pub fn new($param: f64) -> Result<Self, Error> {
+                build(Some($param))
+            }
+        }
+
+        impl Default for $loss {
+            /// The loss with the shape parameter that is used when none is given.
+            fn default() -> Self {
+                let param = Self::PARAM.map_or(f64::NAN, |param| param.default);
+                Self::with_param(param)
+            }
+        }
+    )+};
+}
+
+shaped! {
+    SmoothHinge: gamma,
+    Huber: delta,
+    EpsilonInsensitive: epsilon,
+    SquaredEpsilonInsensitive: epsilon,
+    Quantile: quantile,
 }
 
 // ---------------------------------------------------------------- formulas that losses share

@@ -60,7 +60,7 @@ impl Matrix<'_> {
     /// Checks all column indices, and says whether a column occurs twice in some row.
     pub(super) fn has_duplicates(&self, py: Python<'_>) -> PyResult<bool> {
         fn check<F: Real, I: Index>(py: Python<'_>, rows: &Csr<'_, F, I>) -> Result<bool, Error> {
-            py.detach(|| rows.scan())
+            Ok(py.detach(|| rows.scan())?.is_some())
         }
         Ok(match self {
             Self::Dense64(_) | Self::Dense32(_) => false,

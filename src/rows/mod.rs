@@ -5,10 +5,13 @@ pub(crate) mod blocks;
 use ndarray::ArrayView2;
 
 use crate::error::Error;
-use crate::kernel::{self, Index, Level, Loan, NARROW, Real};
+use crate::kernel::{self, Level, NARROW, Signed};
 use crate::memory;
 
+pub use crate::kernel::{Index, Loan, Real};
+
 /// A matrix seen row by row: all that a solver knows of the data.
+#[doc(hidden)]
 pub trait Rows: Sync {
     /// What a stored entry adds to the work of a step, a dot and an update, in about nanoseconds.
     const ENTRY_WORK: f64;
@@ -289,12 +292,12 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
     pub fn has_duplicates(&self) -> bool {
         // An index that another thread has just spoilt is not ours to report here: what it hides will be an
         // error.
-        self.scan().unwrap_or(false)
+        self.scan().is_ok_and(|duplicate| duplicate.is_some())
     }
 
-    /// Checks all column indices, and says whether some column occurs twice in a row.
-    pub(crate) fn scan(&self) -> Result<bool, Error> {
-        let (mut last_row_with, mut has_duplicates) = (Vec::new(), false);
+    /// Checks all column indices, and finds a row, if there is one, in which a column occurs twice, and that column.
+    pub(crate) fn scan(&self) -> Result<Option<(usize, usize)>, Error> {
+        let (mut last_row_with, mut duplicate) = (Vec::new(), None);
         for i in 0..self.n_rows() {
             let columns = self.columns(i);
             let mut previous = None;
@@ -311,10 +314,25 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
             for j in columns.iter() {
                 self.check(j)?;
                 let row = &mut last_row_with[j.to_usize()];
-                has_duplicates |= std::mem::replace(row, i) == i;
+                if std::mem::replace(row, i) == i {
+                    duplicate.get_or_insert((i, j.to_usize()));
+                }
             }
         }
-        Ok(has_duplicates)
+        Ok(duplicate)
+    }
+
+    /// The same rows, with column indices of the signed type.
+    pub(crate) fn signed(self) -> Csr<'a, F, I::Signed>
+    where
+        I: Signed,
+    {
+        Csr {
+            values: self.values,
+            indices: I::signed(self.indices),
+            indptr: self.indptr,
+            n_cols: self.n_cols,
+        }
     }
 
     /// The same rows as a [`Pattern`], if each has but one value; else they themselves.

@@ -42,6 +42,8 @@ use crate::theory;
 
 /// The settings of accelerated mini-batch SDCA.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Asdca {
     /// `m`, the rows in a batch.
     pub batch_size: usize,

@@ -400,6 +400,8 @@ impl<'p, 'a> Driver<'p, 'a> {
             steps: self.step as f64,
             stop,
             mean_q: self.pace.mean_q,
+            target: self.problem.loss().target(),
+            link: self.problem.loss().link(),
             history: self.recorded(watch),
             certificate,
             coef: self.best.coef,

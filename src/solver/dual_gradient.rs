@@ -35,6 +35,8 @@ use crate::solver::{Solver, Start};
 
 /// The settings of projected dual gradient ascent.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct DualGradient {
     /// `1 / sigma`; `None` takes a bound from power iteration. If it is too long, the run need not
     /// converge.

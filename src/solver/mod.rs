@@ -26,6 +26,7 @@ mod subgradient;
 mod system;
 pub(crate) mod together;
 
+pub use crate::order::Sampling;
 pub use asdca::Asdca;
 pub use dual_gradient::DualGradient;
 pub use output::Output;
@@ -33,6 +34,7 @@ pub use pegasos::{Model, Pegasos, Scales, Stream};
 pub use rate::LearningRate;
 pub use sdca::{FirstEpoch, Sdca};
 pub use subgradient::Subgradient;
+#[doc(hidden)]
 pub use together::{GROUP, Head};
 
 use std::ops::Range;
@@ -40,10 +42,28 @@ use std::ops::Range;
 use crate::error::Error;
 use crate::memory::IntoVec as _;
 use crate::problem::Problem;
-use crate::run::{Budget, Fit, Monitor, parameter};
+use crate::run::{Budget, Fit, Monitor, Unwatched, parameter};
 
 /// Where an earlier run ended, for a run that goes on from there. Rows, and classes, must be the
 /// same; targets, loss and regularisation may differ. Each solver takes the part that it needs.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use sdca_rs::prelude::*;
+///
+/// let x = [[0.0, 1.0], [1.0, 1.0], [2.0, -1.0], [3.0, 0.5]];
+/// let y = [-1.0, -1.0, 1.0, 1.0];
+/// let data = Arc::new(Data::dense(&x)?);
+/// let weak = Problem::builder(Arc::clone(&data), &y, Log).c(0.1).build()?;
+/// let strong = Problem::builder(data, &y, Log).c(1.0).build()?;
+///
+/// let sdca = Sdca::default();
+/// let before = sdca.fit(&weak)?;
+/// let fit = sdca.solve(&strong, &Budget::default(), Some(Start::from(&before)), &mut Unwatched)?;
+/// assert!(fit.certificate.is_within(1e-4));
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Start<'a> {
     /// See [`Fit::dual`].
@@ -116,7 +136,33 @@ fn check_length(name: &'static str, found: &[f64], expected: usize) -> Result<()
 }
 
 /// An algorithm that minimises a [`Problem`].
+///
+/// ```
+/// use sdca_rs::prelude::*;
+///
+/// let x = [[0.0, 1.0], [1.0, 1.0], [2.0, -1.0], [3.0, 0.5]];
+/// let y = [-1.0, -1.0, 1.0, 1.0];
+/// let problem = Problem::builder(Data::dense(&x)?, &y, Log).build()?;
+///
+/// let fit = Sdca::default().fit(&problem)?;
+/// assert!(fit.certificate.is_within(1e-4));
+///
+/// let budget = Budget { tol: 1e-8, ..Budget::default() };
+/// let closer = Sdca::default().fit_within(&problem, &budget)?;
+/// assert!(closer.certificate.is_within(1e-8));
+/// # Ok::<(), Error>(())
+/// ```
 pub trait Solver: Sync {
+    /// Runs within the default budget, from 0.
+    fn fit(&self, problem: &Problem<'_>) -> Result<Fit, Error> {
+        self.fit_within(problem, &Budget::default())
+    }
+
+    /// Runs until the budget is used up, from 0.
+    fn fit_within(&self, problem: &Problem<'_>, budget: &Budget) -> Result<Fit, Error> {
+        self.solve(problem, budget, None, &mut Unwatched)
+    }
+
     /// Runs until the budget is used up, from `start` if there is one (else from 0).
     fn solve(
         &self,
@@ -130,6 +176,7 @@ pub trait Solver: Sync {
     /// [`GROUP`] of them, over rows whose classes are numbered; `problem` is that of any of them.
     /// Returns what [`Self::go_on`] takes, for each class, or nothing where that would not be faster
     /// than class by class. It depends neither on the clock nor on the number of threads.
+    #[doc(hidden)]
     fn begin_together(
         &self,
         _problem: &Problem<'_>,
@@ -142,6 +189,7 @@ pub trait Solver: Sync {
     }
 
     /// As [`Self::solve`], after the epochs of [`Self::begin_together`] with the same budget.
+    #[doc(hidden)]
     fn go_on(
         &self,
         problem: &Problem<'_>,

@@ -19,6 +19,8 @@ use crate::solver::driver::Evaluation;
 
 /// The iterate that a run returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Output {
     /// The last one: the best choice in practice.
     #[default]

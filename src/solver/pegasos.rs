@@ -49,6 +49,8 @@ use crate::solver::{Solver, Start, check_length};
 
 /// The settings of Pegasos.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Pegasos {
     /// Rows in a batch. `None` is one row, but all of them if there are at most
     /// [`Self::SMALL`], where that makes the run independent of the order of rows.
@@ -177,6 +179,7 @@ impl Pegasos {
 
 /// Coefficients and intercept.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Model {
     /// `w`.
     pub coef: Vec<f64>,
@@ -199,6 +202,7 @@ impl Model {
 
 /// What is known of a stream of rows: see [`Pegasos::partial_solve`].
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Stream {
     /// Steps done; one for fewer rows than a batch counts in part.
     pub steps: f64,
@@ -245,6 +249,7 @@ impl Stream {
 
 /// What the rows of a stream have shown so far.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Scales {
     /// Their mean, by which rows are centred if there is an intercept.
     pub mean_row: Vec<f64>,

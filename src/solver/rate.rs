@@ -8,6 +8,8 @@ use crate::run::parameter;
 
 /// The length of step `t`, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum LearningRate {
     /// `1 / (lambda t)`.
     ///

@@ -58,6 +58,8 @@ use crate::steps::Traced;
 
 /// How the first epoch of a cold start is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum FirstEpoch {
     /// By modified SGD where that is known to help: if the mean of `q` is at most 0.1.
     #[default]
@@ -86,6 +88,8 @@ impl FirstEpoch {
 
 /// The settings of SDCA.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Sdca {
     /// The order in which rows are visited.
     pub sampling: Sampling,

@@ -28,6 +28,8 @@ use crate::solver::{Solver, Start};
 
 /// The settings of subgradient descent.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Subgradient {
     /// The lengths of the steps. `None` is [`LearningRate::Pegasos`] for a loss with kinks and
     /// [`LearningRate::Constant`] for one without.

@@ -3,6 +3,7 @@
 // A helper is best read beside the one test that uses it.
 #![allow(clippy::items_after_statements)]
 
+mod library;
 mod loss_laws;
 mod predictions;
 mod problem_laws;

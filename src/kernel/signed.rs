@@ -1,0 +1,64 @@
+//! Unsigned column indices, read as signed ones of the same size: so that rows are compiled for two types of them
+//! and not for five.
+
+use std::marker::PhantomData;
+
+use super::{Index, Loan};
+
+/// Indices that can be read as those of another type: an index beyond its range becomes a negative one, which is
+/// out of any range.
+pub(crate) trait Signed: Index {
+    /// The signed type of the same size.
+    type Signed: Index;
+    /// The same memory.
+    fn signed(loan: Loan<'_, Self>) -> Loan<'_, Self::Signed>;
+}
+
+macro_rules! signed {
+    ($($from:ty => $to:ty,)+) => {$(
+        impl Signed for $from {
+            type Signed = $to;
+
+            fn signed(loan: Loan<'_, Self>) -> Loan<'_, $to> {
+                const { assert!(size_of::<$from>() == size_of::<$to>()) };
+                const { assert!(align_of::<$from>() == align_of::<$to>()) };
+                Loan {
+                    start: loan.start.cast(),
+                    len: loan.len,
+                    lender: PhantomData,
+                }
+            }
+        }
+    )+};
+}
+
+signed! {
+    i32 => i32,
+    i64 => i64,
+    u32 => i32,
+    u64 => i64,
+}
+
+#[cfg(target_pointer_width = "64")]
+signed!(usize => i64,);
+
+#[cfg(target_pointer_width = "32")]
+signed!(usize => i32,);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_numbers_or_negative_ones() {
+        let found = Signed::signed(Loan::new(&[0, 7, u32::MAX]));
+        assert_eq!(found.iter().collect::<Vec<i32>>(), [0, 7, -1]);
+        let found = Signed::signed(Loan::new(&[3, usize::MAX]));
+        assert_eq!(
+            found.iter().map(Index::to_usize).collect::<Vec<_>>(),
+            [3, usize::MAX]
+        );
+        let found = Signed::signed(Loan::new(&[-1_i64, 1 << 40]));
+        assert_eq!(found.iter().collect::<Vec<_>>(), [-1, 1 << 40]);
+    }
+}
