@@ -48,23 +48,6 @@ impl<'a> Along<'a> {
     }
 }
 
-/// A step of Newton's method, from `p_i` to `p_i + d_i`, that has taken `c_i h_i / W` for the curvature of row `i`.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Step<'a> {
-    pub(crate) p: &'a [f64],
-    pub(crate) d: &'a [f64],
-    pub(crate) curvatures: &'a [f64],
-    pub(crate) total_weight: f64,
-}
-
-impl Step<'_> {
-    /// `h` of a row of weight `c`, from what it was taken for.
-    #[inline(always)]
-    fn h(&self, curvature: f64, c: f64) -> f64 {
-        self.total_weight * curvature / c
-    }
-}
-
 /// A loss of which the type is not known where it is used. See [`Loss`] for what single functions mean.
 pub(crate) trait LossBlocks: Send + Sync {
     /// See [`Loss::NAME`].
@@ -184,16 +167,6 @@ pub(crate) trait LossBlocks: Send + Sync {
         labels: Labels<'_>,
         d: &mut [f64],
     );
-
-    /// About `sum_i c_i (phi(p_i + d_i; y_i) + phi*(-f_i; y_i) + f_i (p_i + d_i))` for the values `f_i` that are
-    /// foreseen after a step, `a_i` being the minimisers of the terms: infinite if a value leaves its range.
-    ///
-    /// The conjugate is taken for a parabola from `f_i` to `a_i`, where both are on a curved piece; infinite if not: at a
-    /// kink of the conjugate it may be much larger.
-    fn foreseen_gap(&self, step: Step<'_>, a: &[f64], labels: Labels<'_>) -> f64;
-
-    /// `a_i = f_i`, see [`Self::foreseen_gap`], and 0 for rows of weight 0.
-    fn foreseen_values(&self, step: Step<'_>, labels: Labels<'_>, a: &mut [f64]);
 }
 
 /// `sum_i c_i a_i d_i`.
@@ -250,12 +223,6 @@ fn linked<L: Loss>(y: f64) -> f64 {
         Link::Log if y > 0.0 => y.ln(),
         Link::Log => 0.0,
     }
-}
-
-/// The dual value that a step leads to if slopes are straight lines: `-phi'(p; y) - h d`.
-#[inline(always)]
-fn foreseen<L: Loss>(loss: &L, p: f64, d: f64, h: f64, y: f64) -> f64 {
-    -loss.slope(p, y) - h * d
 }
 
 /// A row of a proximal step: its centre and its target.
@@ -524,44 +491,6 @@ impl<L: Loss> LossBlocks for L {
             } else {
                 0.0
             };
-        }
-    }
-
-    fn foreseen_gap(&self, step: Step<'_>, a: &[f64], Labels { y, c }: Labels<'_>) -> f64 {
-        let term = |p, d, h, a, y| {
-            let f = foreseen(self, p, d, h, y);
-            let (low, high) = Loss::dual_range(self, y);
-            let (of_f, of_a) = (Loss::curvature(self, f, y), Loss::curvature(self, a, y));
-            let gap = 0.5 * (f - a) * (f - a) / of_f.max(of_a);
-            let is_known = low <= f && f <= high && of_f > 0.0 && of_a > 0.0;
-            let gap = if is_known { gap } else { f64::INFINITY };
-            if f == a { 0.0 } else { gap }
-        };
-        let level = Level::best();
-        let (p, d, k) = (step.p, step.d, step.curvatures);
-        let [gap] = match c {
-            None => lanes::sum(level, [p, d, k, a, y], |[p, d, k, a, y]| {
-                [term(p, d, step.h(k, 1.0), a, y)]
-            }),
-            Some(c) => lanes::sum(level, [p, d, k, a, y, c], |[p, d, k, a, y, c]| {
-                let gap = c * term(p, d, step.h(k, c), a, y);
-                [if c == 0.0 { 0.0 } else { gap }]
-            }),
-        };
-        gap
-    }
-
-    fn foreseen_values(&self, step: Step<'_>, Labels { y, c }: Labels<'_>, a: &mut [f64]) {
-        let level = Level::best();
-        let (p, d, k) = (step.p, step.d, step.curvatures);
-        match c {
-            None => lanes::map(level, [p, d, k, y], a, |[p, d, k, y]| {
-                foreseen(self, p, d, step.h(k, 1.0), y)
-            }),
-            Some(c) => lanes::map(level, [p, d, k, y, c], a, |[p, d, k, y, c]| {
-                let value = foreseen(self, p, d, step.h(k, c), y);
-                if c == 0.0 { 0.0 } else { value }
-            }),
         }
     }
 }

@@ -93,6 +93,39 @@ impl Tuning {
     }
 }
 
+/// What makes up the acceleration: each earns its room in the table of docs/acceleration.md.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mechanism {
+    ShortPasses,
+    Momentum,
+    OuterLoop,
+    Newton,
+    NewtonFromZero,
+    Columns,
+    Sample,
+    Rows,
+    ConjugateGradients,
+    ModifiedSgd,
+    Together,
+}
+
+impl Mechanism {
+    /// Whether it may be used. `benches/ablation.py` compiles with the feature `ablation` and switches off those that the
+    /// environment names; in any other build this is always true.
+    #[cfg(not(feature = "ablation"))]
+    #[inline(always)]
+    pub(crate) fn is_on(self) -> bool {
+        true
+    }
+
+    /// See above.
+    #[cfg(feature = "ablation")]
+    pub(crate) fn is_on(self) -> bool {
+        let off = std::env::var("SDCA_RS_WITHOUT").unwrap_or_default();
+        !off.split(',').any(|name| name == format!("{self:?}"))
+    }
+}
+
 /// What Newton's method is foreseen to cost, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Foreseen {
@@ -243,6 +276,7 @@ impl Outlook<'_> {
     /// large, whatever `q` is, and the loop takes up to ten times as many epochs. (300 x 1000, C = 100: 217 and 24.)
     fn outer_pays(&self, tuning: &Tuning) -> bool {
         self.may_speed_up
+            && Mechanism::OuterLoop.is_on()
             && self.phase != Phase::Proximal
             && self.is_far_from_the_end(tuning)
             && (self.smoothness > 0.0 || self.has_kinks)
@@ -253,6 +287,7 @@ impl Outlook<'_> {
     /// but no time.)
     fn momentum_pays(&self, tuning: &Tuning) -> bool {
         self.may_speed_up
+            && Mechanism::Momentum.is_on()
             && !matches!(self.phase, Phase::Proximal | Phase::Momentum)
             && self.is_far_from_the_end(tuning)
     }

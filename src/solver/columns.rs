@@ -114,11 +114,6 @@ pub(crate) struct Gram {
 const LEFT: f64 = 1e-3;
 
 impl Gram {
-    /// The weights of the sum, if it is kept.
-    pub(crate) fn weights(&self) -> Option<&[f64]> {
-        self.sums.as_ref().map(|_| self.weights.as_slice())
-    }
-
     /// Computes the sum for other weights, but only for rows where they differ by more than `precision`, as a
     /// part of them, and adds it to the system. With an intercept the rows are centred at `mu`.
     pub(crate) fn update(

@@ -37,6 +37,7 @@ use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::Problem;
 use crate::rows::blocks::RowBlocks;
 use crate::run::Watch;
+use crate::solver::chooser::Mechanism;
 use crate::solver::columns::{Columns, Gram};
 use crate::solver::sample::{self, Sample};
 use crate::solver::system::System;
@@ -117,14 +118,18 @@ pub(crate) fn cheapest(
     let pass = |share: f64| share * rows.entry_work() * n * per_row + 15.0 * n;
     let mut best = (
         Way::ConjugateGradients,
-        EXPECTED_STEPS * (pass(1.5) + 10.0 * n_cols),
+        if Mechanism::ConjugateGradients.is_on() {
+            EXPECTED_STEPS * (pass(1.5) + 10.0 * n_cols)
+        } else {
+            f64::MAX
+        },
     );
-    if rows.n_cols() <= MAX_UNKNOWNS {
+    if rows.n_cols() <= MAX_UNKNOWNS && Mechanism::Columns.is_on() {
         let of_row = outer_work(rows, columns).0;
         let renewed = if is_quadratic { 1.0 } else { RENEWED };
         // Certain where conjugate gradients are not.
         best = (Way::Columns, renewed * n * of_row + cholesky(n_cols));
-        if may_sample && count >= rows.n_cols() {
+        if may_sample && count >= rows.n_cols() && Mechanism::Sample.is_on() {
             let size = sample::size(rows.n_cols()).min(count) as f64;
             let factor = sample::CHOSEN * (size * of_row + cholesky(n_cols));
             // See `Design::image`.
@@ -135,7 +140,8 @@ pub(crate) fn cheapest(
             }
         }
     }
-    if count <= MAX_UNKNOWNS && count as f64 <= FEW_ROWS * n_cols {
+    let are_few = count <= MAX_UNKNOWNS && count as f64 <= FEW_ROWS * n_cols;
+    if are_few && Mechanism::Rows.is_on() {
         let products = 0.15 * rows.entry_work() * n * n * per_row + 2.0 * n * n_cols;
         let work = products + cholesky(n);
         if work < best.1 {
@@ -266,10 +272,6 @@ impl Design<'_, '_> {
 pub(crate) struct Memory {
     system: System,
     gram: Gram,
-    /// Whether the last direction is the solution of the system that `gram` has the sum of.
-    solves_gram: bool,
-    /// `sum_i r_i |x_i|^2` of the last system of the columns, leaving out the intercept.
-    pub(crate) spread: f64,
     /// As long as directions by samples will do.
     pub(crate) sample: Option<Sample>,
 }
@@ -280,12 +282,6 @@ impl Memory {
             sample: sample::suits(loss).then(Sample::default),
             ..Self::default()
         }
-    }
-
-    /// The weights `r` of the system that the last direction solves exactly, where they are kept: those of rows
-    /// that have changed little are older.
-    pub(crate) fn solved(&self) -> Option<&[f64]> {
-        self.gram.weights().filter(|_| self.solves_gram)
     }
 }
 
@@ -305,7 +301,6 @@ impl Hessian<'_, '_, '_> {
         memory: &mut Memory,
         watch: &mut Watch<'_>,
     ) -> Result<Vec<f64>, Error> {
-        memory.solves_gram = false;
         let count = self.weights.iter().filter(|&&r| r > 0.0).count();
         if count == 0 {
             // Nothing holds the intercept: how far it should go is left to the search.
@@ -346,7 +341,7 @@ impl Hessian<'_, '_, '_> {
     ) -> Result<Vec<f64>, Error> {
         let (rows, columns) = (self.design.problem.rows(), self.design.columns);
         let Memory { system, gram, .. } = memory;
-        memory.spread = self.factor(system, gram, watch)?;
+        self.factor(system, gram, watch)?;
         let mut direction: Vec<f64> = gradient.iter().map(|g| -g).into_vec();
         let room = precision * precision * dot(gradient, gradient);
         let remainder = system.remainder(&direction);
@@ -354,18 +349,17 @@ impl Hessian<'_, '_, '_> {
             self.solve_again(&mut direction, system, watch)?;
         } else {
             system.solve(&mut direction);
-            memory.solves_gram = outer_work(rows, columns).1 && remainder == 0.0;
         }
         Ok(direction)
     }
 
-    /// Makes `system` that of the columns, and factors it. Returns `sum_i r_i |x_i|^2`.
+    /// Makes `system` that of the columns, and factors it.
     fn factor(
         &self,
         system: &mut System,
         gram: &mut Gram,
         watch: &mut Watch<'_>,
-    ) -> Result<f64, Error> {
+    ) -> Result<(), Error> {
         let Design {
             problem,
             mu,
@@ -380,10 +374,8 @@ impl Hessian<'_, '_, '_> {
             self.add_rows(system, |_| {}, watch)?;
             system.flush(watch);
         }
-        let spread = (0..rows.n_cols()).map(|j| system.pivot(j)).sum();
         system.add_diagonal(rows.n_cols(), problem.penalty().curvature());
-        system.factor(watch)?;
-        Ok(spread)
+        system.factor(watch)
     }
 
     /// By conjugate gradients with the matrix of a sample of the rows to precondition them; nothing if that does

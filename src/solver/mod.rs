@@ -2,7 +2,6 @@
 //! [`Fit`] whose certificate is recomputed from scratch.
 
 mod asdca;
-mod at_once;
 mod batch;
 mod chooser;
 pub(crate) mod columns;

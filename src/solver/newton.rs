@@ -30,7 +30,7 @@
 use std::ops::Range;
 
 use crate::error::Error;
-use crate::loss::blocks::{self, Along, Proximal, Step};
+use crate::loss::blocks::{self, Along, Proximal};
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::{Point, Problem};
 use crate::run::Watch;
@@ -56,11 +56,6 @@ const IDLE: u32 = 15;
 /// Steps without progress, and steps since the last evaluation, after which directions by a sample of the rows are
 /// no longer good enough. (mnist takes up to 12 with them.)
 const WEARY: (u32, u32) = (3, 20);
-
-/// From which decrement on, in units of the goal, values are foreseen; and the gap with which they are taken, in the
-/// same units. The goal is a tenth of what is asked for.
-const NEAR: f64 = 100.0;
-const FORESEEN: f64 = 2.0;
 
 /// Limits of the residual that conjugate gradients may leave, relative to the gradient: of quadratic losses
 /// it becomes the next gradient.
@@ -105,9 +100,6 @@ pub(crate) struct Newton<'p, 'a> {
     idle: u32,
     /// The excess below which the present subproblem counts as solved.
     goal: f64,
-    /// Whether values may be foreseen, see [`Self::foresee`], and whether `a` holds such values.
-    may_foresee: bool,
-    is_foreseen: bool,
 }
 
 impl<'p, 'a> Newton<'p, 'a> {
@@ -162,8 +154,6 @@ impl<'p, 'a> Newton<'p, 'a> {
             n_short: 0,
             may_soften,
             goal: 0.1 * target,
-            may_foresee: is_smooth && !loss.is_quadratic(),
-            is_foreseen: false,
             first_u: u.duplicate(),
             u,
         };
@@ -180,7 +170,6 @@ impl<'p, 'a> Newton<'p, 'a> {
         self.g = self.first_g;
         memory::resize(&mut self.trial, self.p.len(), 0.0);
         self.may_soften = false;
-        self.may_foresee = false;
         memory::assign(&mut self.u, &self.first_u);
         self.design.products(&self.u, &mut self.p, watch)?;
         memory::assign(&mut self.a, &self.centre);
@@ -220,7 +209,7 @@ impl<'p, 'a> Newton<'p, 'a> {
 
     /// Whether the present subproblem is solved, so that an evaluation is worth its cost.
     pub(crate) fn is_ready(&self) -> bool {
-        self.is_foreseen || self.excess <= self.goal
+        self.excess <= self.goal
     }
 
     /// To be told what the present dual point proves, if that is not enough: asks for more.
@@ -230,12 +219,6 @@ impl<'p, 'a> Newton<'p, 'a> {
         target: f64,
         watch: &mut Watch<'_>,
     ) -> Result<(), Error> {
-        if std::mem::take(&mut self.is_foreseen) {
-            // The subproblem was not solved, it only seemed so.
-            self.goal = self.goal.min(0.1 * target);
-            return self.settle(watch);
-        }
-        self.may_foresee = false;
         if self.g > 0.0 {
             self.centre.copy_from_slice(&self.a);
             let shrink = match self.steps {
@@ -311,9 +294,6 @@ impl<'p, 'a> Newton<'p, 'a> {
         for (u, d) in self.u.iter_mut().zip(&direction) {
             *u += t * d;
         }
-        if t == 1.0 && decrement <= NEAR * self.goal {
-            self.foresee(watch)?;
-        }
         self.slide(t, watch)?;
         self.look_ahead = 0.0;
         if t < SHORT {
@@ -322,41 +302,6 @@ impl<'p, 'a> Newton<'p, 'a> {
             if self.may_soften && self.n_short == MANY_SHORT {
                 return self.soften(watch);
             }
-        }
-        Ok(())
-    }
-
-    /// Takes the dual values `a_i - h_i d_i` that the direction `d_i = x_i.d` was computed for, if they prove enough.
-    ///
-    /// They are the slopes at `w + d` up to the second order of `d_i`. As `H d = -grad F`, their `w(a)` is `w + d` itself,
-    /// whereas that of the slopes is as far from it as the next gradient divided by `lambda`. So they may prove after
-    /// a step what the slopes only do one to three steps later.
-    fn foresee(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
-        let Some(curvatures) = self.memory.solved().filter(|_| self.may_foresee) else {
-            return Ok(());
-        };
-        let problem = self.problem();
-        let step = |block: Range<usize>| Step {
-            p: &self.p[block.clone()],
-            d: &self.change[block.clone()],
-            curvatures: &curvatures[block],
-            total_weight: problem.total_weight(),
-        };
-        let blocks = problem.data().by_blocks(watch, |block| {
-            let labels = problem.labels(block.clone());
-            let loss = problem.loss();
-            loss.foreseen_gap(step(block.clone()), &self.a[block], labels)
-        })?;
-        let gap = blocks.iter().sum::<f64>() / problem.total_weight();
-        if gap <= FORESEEN * self.goal {
-            let mut a = std::mem::take(&mut self.a);
-            watch.fill(&mut a, problem.data().block_size(), |from, a| {
-                let block = from..from + a.len();
-                let labels = problem.labels(block.clone());
-                problem.loss().foreseen_values(step(block), labels, a);
-            })?;
-            self.a = a;
-            self.is_foreseen = true;
         }
         Ok(())
     }
@@ -542,8 +487,7 @@ impl<'p, 'a> Newton<'p, 'a> {
 mod tests {
     use super::*;
     use crate::data::Data;
-    use crate::loss::Loss;
-    use crate::loss::{Hinge, Log};
+    use crate::loss::Log;
     use crate::problem::Regularisation;
     use crate::rows::Dense;
     use crate::run::Unwatched;
@@ -555,7 +499,7 @@ mod tests {
     const TOL: f64 = 1e-4;
 
     /// `f` for Newton's method from 0 on, on rows whose labels a noisy plane has given.
-    fn with_newton<L: Loss>(fit_intercept: bool, f: impl Fn(Newton<'_, '_>, &mut Watch<'_>)) {
+    fn with_newton(f: impl Fn(Newton<'_, '_>, &mut Watch<'_>)) {
         let wave = |k: usize| (k as f64 * 1.7).sin() + (k as f64 * 0.31).cos();
         let x = Array2::from_shape_fn((N, D), |(i, j)| wave(7 * i + 3 * j) + 0.5 * j as f64);
         let label = |i: usize| (x[[i, 0]] - 0.7 * x[[i, 1]] + 0.9 * wave(11 * i) - 0.3).signum();
@@ -563,8 +507,8 @@ mod tests {
         let c: Vec<f64> = (0..N).map(|i| (i % 4) as f64).collect();
         let rows = Dense::new(x.view()).expect("C order");
         let data = Data::new(rows, Some(&c)).expect("valid");
-        let (loss, strength) = (L::with_param(1.0), Regularisation::C(10.0));
-        let problem = Problem::new(data, &y, loss, strength, fit_intercept).expect("a problem");
+        let (loss, strength) = (Log, Regularisation::C(10.0));
+        let problem = Problem::new(data, &y, loss, strength, true).expect("a problem");
         let mut unwatched = Unwatched;
         let mut watch = Watch::new(None, &mut unwatched);
         let columns = hessian::columns(&rows);
@@ -576,47 +520,8 @@ mod tests {
     }
 
     #[test]
-    fn foreseen_values_are_those_of_the_model_and_prove_enough() {
-        for fit_intercept in [false, true] {
-            with_newton::<Log>(fit_intercept, |mut newton, watch| {
-                let mut steps = 0;
-                while !newton.is_ready() {
-                    newton.step(watch).expect("not interrupted");
-                    steps += 1;
-                }
-                assert!(newton.is_foreseen && steps < 10, "{steps}");
-                let (problem, coef) = (newton.problem(), newton.coef());
-                let mut of_dual = Vec::new();
-                problem
-                    .coef_of(newton.dual(), &mut of_dual, watch)
-                    .expect("not interrupted");
-                for (found, w) in of_dual.iter().zip(coef) {
-                    assert!(
-                        (found - w).abs() <= 1e-9 * w.abs(),
-                        "{found} instead of {w}"
-                    );
-                }
-                let mut point = Point::default();
-                let dual = newton.dual().iter().copied();
-                problem
-                    .evaluate(dual, 1e-6, &mut point, watch)
-                    .expect("not interrupted");
-                assert!(point.certificate.gap <= TOL, "{}", point.certificate.gap);
-                // Which the slopes do not: w(a) is the gradient / lambda away from w.
-                newton.is_foreseen = false;
-                newton.settle(watch).expect("not interrupted");
-                let slopes = newton.dual().iter().copied();
-                problem
-                    .evaluate(slopes, 1e-6, &mut point, watch)
-                    .expect("not interrupted");
-                assert!(point.certificate.gap > TOL, "{}", point.certificate.gap);
-            });
-        }
-    }
-
-    #[test]
-    fn whoever_asks_for_more_than_was_foreseen_gets_the_slopes_again() {
-        with_newton::<Log>(true, |mut newton, watch| {
+    fn whoever_asks_for_more_gets_it() {
+        with_newton(|mut newton, watch| {
             while !newton.is_ready() {
                 newton.step(watch).expect("not interrupted");
             }
@@ -624,18 +529,13 @@ mod tests {
                 .go_on(TOL, 0.1 * TOL, watch)
                 .expect("not interrupted");
             assert!(!newton.is_ready());
-            let problem = newton.problem();
-            for i in 0..N {
-                let slope = problem.loss().slope(newton.p[i], problem.target(i));
-                let expected = if problem.weight(i) > 0.0 { -slope } else { 0.0 };
-                assert_eq!(newton.dual()[i], expected);
-            }
             while !newton.is_ready() {
                 newton.step(watch).expect("not interrupted");
             }
             let mut point = Point::default();
             let dual = newton.dual().iter().copied();
-            problem
+            newton
+                .problem()
                 .evaluate(dual, 1e-9, &mut point, watch)
                 .expect("not interrupted");
             assert!(
@@ -643,16 +543,6 @@ mod tests {
                 "{}",
                 point.certificate.gap
             );
-        });
-    }
-
-    #[test]
-    fn nothing_is_foreseen_at_kinks() {
-        with_newton::<Hinge>(true, |mut newton, watch| {
-            while !newton.is_ready() {
-                newton.step(watch).expect("not interrupted");
-                assert!(!newton.is_foreseen);
-            }
         });
     }
 }

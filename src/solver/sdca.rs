@@ -42,8 +42,7 @@ use crate::loss::Target;
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem};
 use crate::run::{Budget, Certificate, Fit, Monitor, Phase, Record, StopReason, Watch, parameter};
-use crate::solver::at_once;
-use crate::solver::chooser::{self, Choice, Outlook, TUNING};
+use crate::solver::chooser::{self, Choice, Mechanism, Outlook, TUNING};
 use crate::solver::columns::Columns;
 use crate::solver::driver::{self, Evaluation, Keep, Process, ROUNDING, Stretch};
 use crate::solver::finish::Finish;
@@ -154,7 +153,10 @@ impl Solver for Sdca {
             && self.first_epoch != FirstEpoch::Sgd
             && budget.max_time.is_none()
             && !Pace::is_small(problem);
-        if !is_usual || !together::may_pay(problem, budget.tol, budget.max_epochs) {
+        if !Mechanism::Together.is_on()
+            || !is_usual
+            || !together::may_pay(problem, budget.tol, budget.max_epochs)
+        {
             return Ok(Vec::new());
         }
         let order = |moving| Order::new(self.sampling, self.seed, moving);
@@ -199,21 +201,13 @@ impl Sdca {
         let mut watch = Watch::new(budget.max_time, monitor);
         watch.engage(self.n_threads, problem.rows().n_stored(), problem.n_cols())?;
         let rows = problem.rows();
-        let may_finish = self.accelerates() && budget.tol > 0.0;
+        let may_finish = self.accelerates() && budget.tol > 0.0 && Mechanism::Newton.is_on();
         let none = Columns::default();
         let columns = if may_finish {
             problem.data().columns()
         } else {
             &none
         };
-        if may_finish
-            && start.is_none()
-            && head.is_none()
-            && at_once::pays(problem, columns)
-            && let Some(fit) = at_once::run(problem, columns, budget, &mut watch)?
-        {
-            return Ok(fit);
-        }
         let (state, moving) = State::new(problem, start, &mut watch)?;
         let epoch = moving.len() as u64;
         // On small data: see `Pace`.
@@ -222,7 +216,9 @@ impl Sdca {
         let pace = Pace::new(problem, epoch, finish, state.mean_q);
         let sgd = match self.first_epoch {
             _ if start.is_some() => false,
-            FirstEpoch::Auto => state.mean_q <= TUNING.sgd_mean_q * problem.unit(),
+            FirstEpoch::Auto => {
+                Mechanism::ModifiedSgd.is_on() && state.mean_q <= TUNING.sgd_mean_q * problem.unit()
+            }
             FirstEpoch::Sdca => false,
             FirstEpoch::Sgd => true,
         };
@@ -233,7 +229,7 @@ impl Sdca {
             problem,
             columns,
             state,
-            passes: Passes::new(order, accelerate),
+            passes: Passes::new(order, accelerate && Mechanism::ShortPasses.is_on()),
             keeper: Keeper::new(
                 self.output,
                 self.average_from,
@@ -339,8 +335,10 @@ impl Run<'_, '_> {
             epoch_work: schedule::epoch_work(problem),
             likely_epochs: self.likely_epochs,
             newton: (may_begin && has_rate).then(|| Finish::work(problem, self.columns, a)),
-            newton_from_zero: (may_begin && history.len() == 1)
-                .then(|| Finish::work_from_zero(problem, self.columns)),
+            newton_from_zero: (may_begin
+                && history.len() == 1
+                && Mechanism::NewtonFromZero.is_on())
+            .then(|| Finish::work_from_zero(problem, self.columns)),
             may_speed_up: self.may_speed_up,
             newton_failures: self.finish.as_ref().map_or(0, Finish::failures),
             gave_up_at: self.gave_up_at,
