@@ -34,8 +34,8 @@ pub struct Budget {
     pub max_epochs: usize,
     /// Stop when this much time has passed since the start of the run.
     pub max_time: Option<Duration>,
-    /// Evaluate at every multiple of this many epochs, which may be a fraction of one. `None` leaves
-    /// the choice to the solver, which keeps the cost of evaluation small.
+    /// Evaluate at every multiple of this many epochs, which may be a fraction of one, for the history. It changes nothing
+    /// else. `None` records the evaluations that the solver itself makes, which are few enough to cost little.
     pub record_every: Option<f64>,
 }
 

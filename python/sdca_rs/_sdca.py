@@ -44,7 +44,7 @@ class Sdca(CertifiedLinearModel):
         Stop when ``duality_gap_ <= tol * objective_``; 0 runs all epochs. On small data
         (such as 150 rows of 4 columns or 60 of 30) a fit goes on for up to a few
         milliseconds, which usually makes it exact to rounding, unless
-        ``record_every`` or ``output`` or a warm start is asked for.
+        ``output`` or a warm start is asked for.
     max_iter : int, default=1000
         Stop after this many epochs, each of as many visits as there are rows. An
         iteration of Newton's method (see ``accelerate``) counts as two epochs.
@@ -80,10 +80,9 @@ class Sdca(CertifiedLinearModel):
         algorithm exactly, as do ``sampling="random"`` and any ``output`` but "last".
     record_every : float, default=None
         Evaluate the gap after every multiple of this many epochs, which may be a
-        fraction such as 0.01, for studies of convergence. None lets the solver choose,
-        so that evaluations take about a tenth of a long run. It does not change the
-        steps, only where the run may stop, where the momentum, the outer loop or the
-        Newton's method of ``accelerate`` may begin, and where momentum takes steps.
+        fraction such as 0.01, and add it to ``history_``, for studies of convergence.
+        None records the evaluations that the solver itself makes, which are spaced so
+        that they cost little. It changes nothing else: the result has the same bits.
     n_jobs : int, default=None
         Number of classes fitted at the same time or, if there is but one problem, of
         threads that share evaluations and the Newton's method of ``accelerate`` on
@@ -127,7 +126,8 @@ class Sdca(CertifiedLinearModel):
         All evaluations: epoch, seconds (of work, evaluations left out), cpu_seconds
         (of processor time), primal, dual, gap, support (number of dual values other
         than zero), and phase, what the steps before it were: "plain" (coordinate
-        ascent), "proximal" (the same within the outer loop) or "newton".
+        ascent), "sgd" (a first epoch), "momentum", "proximal" (the outer loop) or
+        "newton".
     classes_ : ndarray of shape (n_classes,)
         The classes; classifiers only.
     n_features_in_ : int

@@ -113,9 +113,8 @@ impl Solver for Asdca {
             let team = Team::new(rows, batch, self.n_threads)?;
             team.announce(&mut watch);
             // On small data: see `Pace`. A step is a quarter of what it could be.
-            let studied =
-                budget.record_every.is_some() || self.output != Output::Last || start.is_some();
-            let finish = if studied { 0.0 } else { 8.0 };
+            let is_usual = self.output == Output::Last && start.is_none();
+            let finish = if is_usual { 8.0 } else { 0.0 };
             let pace = Pace::new(problem, epoch, finish, state.mean_q);
             let mut run = Run {
                 problem,
