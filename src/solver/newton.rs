@@ -295,6 +295,10 @@ impl<'p, 'a> Newton<'p, 'a> {
             *u += t * d;
         }
         self.slide(t, watch)?;
+        if t == 1.0 && self.problem().loss().is_quadratic() {
+            // The minimum of a parabola: an evaluation tells how near the step has come to it.
+            self.excess = 0.0;
+        }
         self.look_ahead = 0.0;
         if t < SHORT {
             self.look_ahead = 2.0 * t;
