@@ -40,7 +40,7 @@ use sdca_rs::loss::{Loss, SPECS, SmoothHinge, Target, Visitor, dispatch};
 use sdca_rs::order::Generator;
 use sdca_rs::problem::{Problem, Regularisation};
 use sdca_rs::rows::{Csr, Dense, Pattern, Rows};
-use sdca_rs::run::{Budget, Unwatched};
+use sdca_rs::run::{Budget, NoMonitor};
 use sdca_rs::solver::{Asdca, DualGradient, FirstEpoch, Pegasos, Sdca, Solver, Subgradient};
 
 /// Epochs in a run.
@@ -194,7 +194,7 @@ fn epoch<S: Solver>(solver: &S, problem: &Problem<'_>) -> Duration {
         record_every: Some(EPOCHS as f64),
     };
     let fit = solver
-        .solve(problem, &budget, None, &mut Unwatched)
+        .solve(problem, &budget, None, &mut NoMonitor)
         .expect("nobody interrupts");
     let [start, end] = fit.history[..] else {
         panic!("{} evaluations", fit.history.len());

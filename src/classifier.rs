@@ -10,7 +10,7 @@ use crate::memory::IntoVec as _;
 use crate::model::{log_sigmoid, scores_of_all};
 use crate::one_vs_rest::{self, OneVsRest};
 use crate::problem::{Problem, Regularisation};
-use crate::run::{Budget, Fit, Unwatched};
+use crate::run::{Budget, Fit, NoMonitor};
 use crate::solver::Solver;
 use crate::steps::Steps;
 
@@ -169,7 +169,7 @@ fn fit_codes(
     }
     let classes = (codes, n_classes);
     let problems = OneVsRest::of(data, classes, loss, regularisation, fit_intercept);
-    problems.fit(solver, budget, None, n_threads, &Unwatched)
+    problems.fit(solver, budget, None, n_threads, &NoMonitor)
 }
 
 /// The classes of the rows of positive weight in order, and for each row the number of its class: any, if the row has

@@ -12,7 +12,7 @@ use crate::kernel::{Level, lanes};
 use crate::memory;
 use crate::rows::blocks::RowBlocks;
 use crate::rows::{Csr, Dense, Pattern};
-use crate::run::{BLOCK, Watch, parameter};
+use crate::run::{BLOCK, RunContext, parameter};
 use crate::solver::columns::Columns;
 use crate::solver::hessian;
 
@@ -227,11 +227,11 @@ impl<'a> Data<'a> {
     /// `work` for each block, shared by the threads of the run.
     pub(crate) fn by_blocks<T: Send>(
         &self,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
         work: impl Fn(Range<usize>) -> T + Sync,
     ) -> Result<Vec<T>, Error> {
         let (n_rows, size) = (self.n_rows(), self.block_size());
-        watch.map(n_rows.div_ceil(size), |k| {
+        context.map(n_rows.div_ceil(size), |k| {
             work(k * size..n_rows.min((k + 1) * size))
         })
     }
@@ -241,9 +241,9 @@ impl<'a> Data<'a> {
         &self,
         w: &[f64],
         out: &mut [f64],
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
-        watch.fill(out, self.block_size(), |from, out| {
+        context.fill(out, self.block_size(), |from, out| {
             self.rows().products(from, w, out);
         })
     }
@@ -253,14 +253,14 @@ impl<'a> Data<'a> {
         &self,
         share: impl Fn(usize) -> f64 + Sync,
         sum: &mut [f64],
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<f64, Error> {
         let fill = |from: usize, shares: &mut [f64]| {
             for (i, of_row) in (from..).zip(shares) {
                 *of_row = share(i);
             }
         };
-        self.add_blocks(&fill, sum, watch)
+        self.add_blocks(&fill, sum, context)
     }
 
     /// [`Self::add_rows`] for shares that `fill(from, shares)` computes for the rows from `from` on.
@@ -268,7 +268,7 @@ impl<'a> Data<'a> {
         &self,
         fill: &(dyn Fn(usize, &mut [f64]) + Sync),
         sum: &mut [f64],
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<f64, Error> {
         let add = |block: Range<usize>, sum: &mut [f64]| {
             let (mut total, mut shares) = (0.0, [0.0; SHARES]);
@@ -285,7 +285,7 @@ impl<'a> Data<'a> {
         if !self.sums_by_blocks() {
             for block in self.blocks() {
                 total += add(block, sum);
-                watch.beat()?;
+                context.heartbeat()?;
             }
             return Ok(total);
         }
@@ -295,7 +295,7 @@ impl<'a> Data<'a> {
             let total = add(k * size..n_rows.min((k + 1) * size), &mut part);
             (part, total)
         };
-        watch.fold(n_rows.div_ceil(size), part, |(part, of_part)| {
+        context.fold(n_rows.div_ceil(size), part, |(part, of_part)| {
             for (sum, part) in sum.iter_mut().zip(part) {
                 *sum += part;
             }
@@ -318,11 +318,11 @@ impl<'a> Data<'a> {
 
     /// Computes what problems with or without an intercept need to know of the rows, and keeps it, 16 bytes for each row:
     /// for several problems, of other classes or other values of `C`. A problem alone computes it for itself.
-    pub fn prepare(&self, fit_intercept: bool, watch: &mut Watch<'_>) -> Result<(), Error> {
+    pub fn prepare(&self, fit_intercept: bool, context: &mut RunContext<'_>) -> Result<(), Error> {
         error::catch(|| {
             let kept = &self.shapes[usize::from(fit_intercept)];
             if kept.get().is_none() {
-                let shape = Arc::new(self.find_shape(fit_intercept, watch)?);
+                let shape = Arc::new(self.find_shape(fit_intercept, context)?);
                 kept.get_or_init(|| shape);
             }
             Ok(())
@@ -330,20 +330,24 @@ impl<'a> Data<'a> {
     }
 
     /// Where the rows lie about their mean, or about 0.
-    pub(crate) fn shape(&self, centred: bool, watch: &mut Watch<'_>) -> Result<Arc<Shape>, Error> {
+    pub(crate) fn shape(
+        &self,
+        centred: bool,
+        context: &mut RunContext<'_>,
+    ) -> Result<Arc<Shape>, Error> {
         match self.shapes[usize::from(centred)].get() {
             Some(shape) => Ok(Arc::clone(shape)),
-            None => self.find_shape(centred, watch).map(Arc::new),
+            None => self.find_shape(centred, context).map(Arc::new),
         }
     }
 
-    fn find_shape(&self, centred: bool, watch: &mut Watch<'_>) -> Result<Shape, Error> {
+    fn find_shape(&self, centred: bool, context: &mut RunContext<'_>) -> Result<Shape, Error> {
         let mut mu = memory::zeros(self.n_cols());
         if centred {
             let share = |i| self.weight(i) / self.total_weight;
-            self.add_rows(share, &mut mu, watch)?;
+            self.add_rows(share, &mut mu, context)?;
         }
-        Shape::about(self, mu, centred, watch)
+        Shape::about(self, mu, centred, context)
     }
 }
 
@@ -353,17 +357,17 @@ impl Shape {
         data: &Data<'_>,
         mu: Vec<f64>,
         centred: bool,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Self, Error> {
         let mu_sq_norm: f64 = mu.iter().map(|m| m * m).sum();
         let (n_rows, size) = (data.n_rows(), data.block_size());
         let mut spreads: Vec<f64> = memory::zeros(n_rows);
         let rows = data.rows();
-        watch.fill(&mut spreads, size, |from, out| rows.sq_norms(from, out))?;
+        context.fill(&mut spreads, size, |from, out| rows.sq_norms(from, out))?;
         let mut m = Vec::new();
         if centred {
             memory::resize(&mut m, n_rows, 0.0);
-            data.products(&mu, &mut m, watch)?;
+            data.products(&mu, &mut m, context)?;
             for (spread, m) in spreads.iter_mut().zip(&m) {
                 // On the safe side of what the three terms lose by cancelling: steps for too small a |x|^2
                 // would diverge. It also keeps the NaN that `max` would hide.

@@ -59,6 +59,7 @@
 //! | [`mod@loss`]    | the losses: value, slope, conjugate and step of each, and the registry       |
 //! | [`one_vs_rest`] | several classes: one binary problem each over the same rows, in parallel     |
 //! | [`solver`]      | the algorithms, one file each                                                |
+//! | `threads`       | the threads that share a pass                                                |
 //! | `order`         | seeded visiting orders                                                       |
 //! | [`data`]        | rows and weights, and what is computed from them alone, once                 |
 //! | [`problem`]     | `P`, `D`, `w(a)`, the gap: the certificate                                   |
@@ -79,7 +80,6 @@
 
 pub mod builder;
 pub mod classifier;
-mod crew;
 pub mod data;
 pub mod error;
 // Public for fuzzing alone.
@@ -111,6 +111,7 @@ pub mod run;
 pub mod solver;
 mod steps;
 pub mod theory;
+mod threads;
 
 /// The example of the README compiles.
 #[cfg(doctest)]

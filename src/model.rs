@@ -7,7 +7,7 @@ use crate::error::{self, Error};
 use crate::loss::{Link, Target};
 use crate::memory::IntoVec as _;
 use crate::predict;
-use crate::run::{Certificate, Fit, StopReason, Unwatched, Watch, parameter};
+use crate::run::{Certificate, Fit, NoMonitor, RunContext, StopReason, parameter};
 
 /// Predictions: a number for each row.
 ///
@@ -77,12 +77,12 @@ pub(crate) fn log_sigmoid(p: f64) -> f64 {
 
 /// `x.w + b` for each row and each model, row by row, of models that lie one behind the other.
 fn scores(rows: &Data<'_>, coefs: &[f64], intercepts: &[f64]) -> Result<Vec<f64>, Error> {
-    let mut unwatched = Unwatched;
-    let mut watch = Watch::new(None, &mut unwatched);
+    let mut no_monitor = NoMonitor;
+    let mut context = RunContext::new(None, &mut no_monitor);
     if intercepts.len() == 1 {
         check_columns(rows, coefs)?;
     }
-    predict::predictions(rows.storage(), coefs, intercepts, 1, &mut watch)
+    predict::predictions(rows.storage(), coefs, intercepts, 1, &mut context)
 }
 
 /// `x.w + b` for each row and each fit, row by row.

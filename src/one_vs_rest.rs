@@ -3,7 +3,7 @@
 //! The problems do not depend on each other, so that the results are the same for any number of
 //! threads. While workers are busy, the calling thread keeps looking after signals.
 //!
-//! A [`Classifier`](crate::classifier::Classifier) is easier to use; this is for who wants to watch, or to go on from
+//! A [`Classifier`](crate::classifier::Classifier) is easier to use; this is for callers who want to monitor the run, or to go on from
 //! earlier fits.
 //!
 //! ```
@@ -15,7 +15,7 @@
 //! let data = Data::dense(&x)?;
 //! let c = Regularisation::C(10.0);
 //! let problems = OneVsRest::new(data, (&[0, 0, 1, 1, 2], 3), Hinge, c, true);
-//! let fits = problems.fit(&Sdca::default(), &Budget::default(), None, 2, &Unwatched)?;
+//! let fits = problems.fit(&Sdca::default(), &Budget::default(), None, 2, &NoMonitor)?;
 //!
 //! assert_eq!(fits.len(), 3);
 //! assert!(fits.iter().all(|fit| fit.certificate.gap <= 1e-4 * fit.certificate.primal));
@@ -34,7 +34,7 @@ use crate::error::Error;
 use crate::loss::Loss;
 use crate::memory::{self, IntoVec as _};
 use crate::problem::{Problem, Regularisation};
-use crate::run::{Budget, Fit, LOOK_EVERY, Monitor, Unwatched, Watch};
+use crate::run::{Budget, Fit, HEARTBEAT, Monitor, NoMonitor, RunContext};
 use crate::solver::{GROUP, Head, Solver, Start};
 use crate::steps::Steps;
 
@@ -43,12 +43,12 @@ pub trait Monitors: Sync {
     /// Watches the problem of one class; `in_caller` says whether that is solved in the calling thread.
     fn of_class(&self, class: usize, in_caller: bool) -> Box<dyn Monitor + '_>;
 
-    /// Called about every [`LOOK_EVERY`] in the calling thread while others work. To end their work is up to their
+    /// Called about every [`HEARTBEAT`] in the calling thread while others work. To end their work is up to their
     /// monitors.
     fn idle(&self) {}
 }
 
-impl Monitors for Unwatched {
+impl Monitors for NoMonitor {
     fn of_class(&self, _class: usize, _in_caller: bool) -> Box<dyn Monitor + '_> {
         Box::new(Self)
     }
@@ -119,8 +119,8 @@ impl<'a> OneVsRest<'a> {
     ) -> Result<Vec<Fit>, Error> {
         {
             let mut monitor = monitors.of_class(0, true);
-            let mut watch = Watch::new(None, &mut *monitor);
-            self.data.prepare(self.fit_intercept, &mut watch)?;
+            let mut context = RunContext::new(None, &mut *monitor);
+            self.data.prepare(self.fit_intercept, &mut context)?;
         }
         // As `fit_classes` has it.
         let in_caller = |n_jobs: usize| n_jobs.min(n_threads) <= 1;
@@ -208,7 +208,7 @@ fn no_threads(n_threads: usize, error: &dyn std::error::Error) -> Error {
 /// to it: what is left, divided by the rounds of `n_threads` problems still to come.
 ///
 /// `solve` must give its own signs of life when it runs in the calling thread, that is if there is
-/// only one thread. Otherwise `idle` is called there about every [`LOOK_EVERY`]; it is up to the
+/// only one thread. Otherwise `idle` is called there about every [`HEARTBEAT`]; it is up to the
 /// caller to make `solve` end when `idle` finds a reason.
 ///
 /// Nothing here is generic in the work, so that it is compiled once for each kind of result.
@@ -254,7 +254,7 @@ pub fn fit_classes<T: Send>(
         let worker = std::thread::Builder::new()
             .spawn_scoped(scope, work)
             .map_err(|error| no_threads(n_threads, &error))?;
-        while waiting.recv_timeout(LOOK_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+        while waiting.recv_timeout(HEARTBEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
             idle();
         }
         worker

@@ -4,7 +4,7 @@ use crate::data::{Storage, rows_per_block, with_rows};
 use crate::error::{self, Error};
 use crate::memory;
 use crate::rows::Rows;
-use crate::run::Watch;
+use crate::run::RunContext;
 
 /// Stored entries, counted for each model, that are worth a thread: they take from a tenth of a
 /// millisecond on (dense rows, in the cache), starting it half as long.
@@ -19,11 +19,11 @@ pub fn predictions(
     coefs: &[f64],
     intercepts: &[f64],
     n_threads: usize,
-    watch: &mut Watch<'_>,
+    context: &mut RunContext<'_>,
 ) -> Result<Vec<f64>, Error> {
     error::catch(|| {
         let mut out = memory::zeros(rows.blocks().n_rows().saturating_mul(intercepts.len()));
-        write_predictions(rows, coefs, intercepts, n_threads, watch, &mut out)?;
+        write_predictions(rows, coefs, intercepts, n_threads, context, &mut out)?;
         Ok(out)
     })
 }
@@ -34,12 +34,12 @@ pub fn write_predictions(
     coefs: &[f64],
     intercepts: &[f64],
     n_threads: usize,
-    watch: &mut Watch<'_>,
+    context: &mut RunContext<'_>,
     out: &mut [f64],
 ) -> Result<(), Error> {
     with_rows!(rows, rows => {
         let models = Models::new(rows, coefs, intercepts)?;
-        models.for_rows(n_threads, watch, out, intercepts.len(), |i, out| {
+        models.for_rows(n_threads, context, out, intercepts.len(), |i, out| {
             for (out, score) in out.iter_mut().zip(models.scores(i)) {
                 *out = score;
             }
@@ -54,12 +54,12 @@ pub fn write_best(
     coefs: &[f64],
     intercepts: &[f64],
     n_threads: usize,
-    watch: &mut Watch<'_>,
+    context: &mut RunContext<'_>,
     out: &mut [i64],
 ) -> Result<(), Error> {
     with_rows!(rows, rows => {
         let models = Models::new(rows, coefs, intercepts)?;
-        models.for_rows(n_threads, watch, out, 1, |i, out| {
+        models.for_rows(n_threads, context, out, 1, |i, out| {
             let mut best = (0, f64::NEG_INFINITY);
             for (k, score) in (0..).zip(models.scores(i)) {
                 if score > best.1 {
@@ -109,7 +109,7 @@ impl<'a, R: Rows> Models<'a, R> {
     fn for_rows<T: Send>(
         &self,
         n_threads: usize,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
         out: &mut [T],
         size: usize,
         work: impl Fn(usize, &mut [T]) + Sync,
@@ -121,8 +121,8 @@ impl<'a, R: Rows> Models<'a, R> {
         let entries = self.rows.n_stored().saturating_mul(n_models);
         let block = rows_per_block(self.rows.n_rows(), entries);
         let of_models = self.rows.n_cols() * n_models;
-        watch.engage(n_threads.min(entries / PER_THREAD), entries, of_models)?;
-        watch.fill(out, block * size, |from, out| {
+        context.set_threads(n_threads.min(entries / PER_THREAD), entries, of_models)?;
+        context.fill(out, block * size, |from, out| {
             for (k, out) in out.chunks_exact_mut(size).enumerate() {
                 work(from / size + k, out);
             }

@@ -29,7 +29,7 @@ use crate::loss::{Loss, Target};
 use crate::memory;
 use crate::penalty::{L2, Penalty};
 use crate::rows::blocks::RowBlocks;
-use crate::run::{Certificate, Watch, parameter};
+use crate::run::{Certificate, RunContext, parameter};
 use crate::steps::Steps;
 
 /// How strongly `w` is regularised.
@@ -281,9 +281,9 @@ impl<'a> Problem<'a> {
         &self,
         coef: &[f64],
         intercept: f64,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<f64, Error> {
-        let losses = self.data.by_blocks(watch, |block| {
+        let losses = self.data.by_blocks(context, |block| {
             let mut p = memory::zeros(block.len());
             self.rows().products(block.start, coef, &mut p);
             self.loss().values(&p, intercept, self.labels(block))
@@ -296,13 +296,13 @@ impl<'a> Problem<'a> {
         &self,
         dual: &[f64],
         coef: &mut Vec<f64>,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<f64, Error> {
         coef.clear();
         memory::resize(coef, self.n_cols(), 0.0);
         if dual.iter().any(|&a| a != 0.0) {
             self.data
-                .add_rows(|i| self.rate(i) * dual[i], coef, watch)?;
+                .add_rows(|i| self.rate(i) * dual[i], coef, context)?;
         }
         Ok(self.penalty.to_model(coef))
     }
@@ -337,11 +337,11 @@ impl<'a> Problem<'a> {
         dual: impl IntoIterator<Item = f64>,
         precision: f64,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         point.dual.clear();
         memory::extend(&mut point.dual, dual);
-        self.evaluate_dual(precision, point, watch)
+        self.evaluate_dual(precision, point, context)
     }
 
     /// [`Self::evaluate`], apart from what takes an iterator: to be compiled once for a problem.
@@ -349,14 +349,14 @@ impl<'a> Problem<'a> {
         &self,
         precision: f64,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         self.balance(&mut point.dual);
         let mut coef = std::mem::take(&mut point.coef);
-        let conjugate = self.coef_of(&point.dual, &mut coef, watch)?;
+        let conjugate = self.coef_of(&point.dual, &mut coef, context)?;
         point.coef = coef;
-        let primal = self.settle(precision, point, watch)?;
-        let (dual, support) = self.dual(&point.dual, conjugate, watch)?;
+        let primal = self.settle(precision, point, context)?;
+        let (dual, support) = self.dual(&point.dual, conjugate, context)?;
         point.certificate = Certificate::new(primal, dual, support);
         Ok(())
     }
@@ -371,23 +371,23 @@ impl<'a> Problem<'a> {
         dual: impl IntoIterator<Item = f64>,
         precision: f64,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         point.take(coef, dual);
-        let (_, dual) = self.evaluate_both(&mut point.dual, watch)?;
-        self.pair(dual, precision, point, watch)
+        let (_, dual) = self.evaluate_both(&mut point.dual, context)?;
+        self.pair(dual, precision, point, context)
     }
 
     /// Makes a dual point feasible. Returns `w(a)`, `D(a)` and the number of dual values other than zero.
     fn evaluate_both(
         &self,
         dual: &mut [f64],
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(Vec<f64>, (f64, usize)), Error> {
         self.balance(dual);
         let mut coef = Vec::new();
-        let conjugate = self.coef_of(dual, &mut coef, watch)?;
-        let value = self.dual(dual, conjugate, watch)?;
+        let conjugate = self.coef_of(dual, &mut coef, context)?;
+        let value = self.dual(dual, conjugate, context)?;
         Ok((coef, value))
     }
 
@@ -398,10 +398,10 @@ impl<'a> Problem<'a> {
         (dual, support): (f64, usize),
         precision: f64,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
-        let primal = self.settle(precision, point, watch)?;
-        let bound = dual - self.rounding_of(&point.dual, watch)?;
+        let primal = self.settle(precision, point, context)?;
+        let bound = dual - self.rounding_of(&point.dual, context)?;
         point.certificate = Certificate::new(primal, bound, support);
         Ok(())
     }
@@ -410,10 +410,10 @@ impl<'a> Problem<'a> {
     ///
     /// The sum of the rows may all but cancel. In `D(a)` alone an error of it counts to second order, which a model of
     /// another origin does not make up for.
-    fn rounding_of(&self, dual: &[f64], watch: &mut Watch<'_>) -> Result<f64, Error> {
+    fn rounding_of(&self, dual: &[f64], context: &mut RunContext<'_>) -> Result<f64, Error> {
         // Errors are scaled before they are squared, which may overflow otherwise.
         let unit = 4.0 * f64::EPSILON * self.penalty.error_scale();
-        let squares = self.data.by_blocks(watch, |block| {
+        let squares = self.data.by_blocks(context, |block| {
             // Most dual values may be 0: their rows are not read.
             let norm_of = |i: usize| {
                 let mut sq_norm = [0.0];
@@ -439,12 +439,12 @@ impl<'a> Problem<'a> {
         probably: bool,
         (tol, precision): (f64, f64),
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<bool, Error> {
         point.take(coef, dual);
-        let (coef, (dual, support)) = self.evaluate_both(&mut point.dual, watch)?;
+        let (coef, (dual, support)) = self.evaluate_both(&mut point.dual, context)?;
         if !probably {
-            self.pair((dual, support), precision, point, watch)?;
+            self.pair((dual, support), precision, point, context)?;
             if !point.certificate.is_within(tol) {
                 return Ok(false);
             }
@@ -456,7 +456,7 @@ impl<'a> Problem<'a> {
             intercept: point.intercept,
             ..Point::default()
         };
-        let primal = self.settle(precision, &mut of_dual, watch)?;
+        let primal = self.settle(precision, &mut of_dual, context)?;
         of_dual.certificate = Certificate::new(primal, dual, support);
         if of_dual.certificate.is_within(tol) {
             *point = of_dual;
@@ -465,9 +465,9 @@ impl<'a> Problem<'a> {
         point.dual = of_dual.dual;
         point.predictions = of_dual.predictions;
         if probably {
-            self.pair((dual, support), precision, point, watch)?;
+            self.pair((dual, support), precision, point, context)?;
         } else {
-            self.predict(point, watch)?;
+            self.predict(point, context)?;
         }
         Ok(false)
     }
@@ -481,11 +481,11 @@ impl<'a> Problem<'a> {
         dual: impl IntoIterator<Item = f64>,
         precision: f64,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let precision = self.slopes_precision(precision);
-        self.evaluate_pair(coef, dual, precision, point, watch)?;
-        self.try_slopes(point, watch)
+        self.evaluate_pair(coef, dual, precision, point, context)?;
+        self.try_slopes(point, context)
     }
 
     /// Replaces a model that is worse than that without coefficients by the latter: no run may return what is worse
@@ -494,7 +494,7 @@ impl<'a> Problem<'a> {
         &self,
         precision: f64,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<bool, Error> {
         let Certificate { primal, gap, .. } = point.certificate;
         if self.penalty.proves_better_than_zero(&point.coef, gap) {
@@ -504,7 +504,7 @@ impl<'a> Problem<'a> {
         let coef = std::mem::replace(&mut point.coef, nothing);
         let intercept = std::mem::take(&mut point.intercept);
         let precision = self.slopes_precision(precision);
-        let at_zero = self.settle(precision, point, watch)?;
+        let at_zero = self.settle(precision, point, context)?;
         if !at_zero.is_finite() {
             return Err(Error::Overflow {
                 what: "the objective without coefficients",
@@ -514,9 +514,9 @@ impl<'a> Problem<'a> {
             (point.coef, point.intercept) = (coef, intercept);
             return Ok(false);
         }
-        let (_, dual) = self.evaluate_both(&mut point.dual, watch)?;
-        self.pair(dual, precision, point, watch)?;
-        self.try_slopes(point, watch)?;
+        let (_, dual) = self.evaluate_both(&mut point.dual, context)?;
+        self.pair(dual, precision, point, context)?;
+        self.try_slopes(point, context)?;
         Ok(true)
     }
 
@@ -532,7 +532,7 @@ impl<'a> Problem<'a> {
 
     /// Replaces the dual point by `a_i = -phi'(x_i.w + b)`, the mean of both sides at a kink, if that is the
     /// better one.
-    fn try_slopes(&self, point: &mut Point, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn try_slopes(&self, point: &mut Point, context: &mut RunContext<'_>) -> Result<(), Error> {
         let b = point.intercept;
         let apart = if self.fit_intercept {
             intercept::apart(self.loss(), b, point.certificate.primal)
@@ -540,7 +540,7 @@ impl<'a> Problem<'a> {
             0.0
         };
         let mut slopes = memory::zeros(self.n_rows());
-        watch.fill(&mut slopes, self.data.block_size(), |from, slopes| {
+        context.fill(&mut slopes, self.data.block_size(), |from, slopes| {
             let block = from..from + slopes.len();
             let (p, labels) = (&point.predictions[block.clone()], self.labels(block));
             let sides = (b - apart, b + apart);
@@ -548,8 +548,8 @@ impl<'a> Problem<'a> {
         })?;
         self.balance(&mut slopes);
         let mut of_slopes = Vec::new();
-        let conjugate = self.coef_of(&slopes, &mut of_slopes, watch)?;
-        let (dual, support) = self.dual(&slopes, conjugate, watch)?;
+        let conjugate = self.coef_of(&slopes, &mut of_slopes, context)?;
+        let (dual, support) = self.dual(&slopes, conjugate, context)?;
         if dual > point.certificate.dual || point.certificate.dual.is_nan() {
             point.certificate = Certificate::new(point.certificate.primal, dual, support);
             point.dual = slopes;
@@ -565,14 +565,18 @@ impl<'a> Problem<'a> {
     }
 
     /// Predictions for the coefficients of `point`.
-    pub(crate) fn predict(&self, point: &mut Point, watch: &mut Watch<'_>) -> Result<(), Error> {
+    pub(crate) fn predict(
+        &self,
+        point: &mut Point,
+        context: &mut RunContext<'_>,
+    ) -> Result<(), Error> {
         let Point {
             coef, predictions, ..
         } = point;
         predictions.clear();
         memory::resize(predictions, self.n_rows(), 0.0);
         if coef.iter().any(|&w| w != 0.0) {
-            self.data.products(coef, predictions, watch)?;
+            self.data.products(coef, predictions, context)?;
         }
         Ok(())
     }
@@ -582,9 +586,9 @@ impl<'a> Problem<'a> {
         &self,
         precision: f64,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<f64, Error> {
-        self.predict(point, watch)?;
+        self.predict(point, context)?;
         let Point {
             coef,
             intercept: b,
@@ -596,13 +600,13 @@ impl<'a> Problem<'a> {
             {
                 self.best_constant(*b, precision)
             } else {
-                self.best_intercept(predictions, *b, precision, watch)?
+                self.best_intercept(predictions, *b, precision, context)?
             };
             *b = minimum.b;
             minimum.value
         } else {
             *b = 0.0;
-            let sums = self.data.by_blocks(watch, |block| {
+            let sums = self.data.by_blocks(context, |block| {
                 let labels = self.labels(block.clone());
                 self.loss().values(&predictions[block], 0.0, labels)
             })?;
@@ -616,9 +620,9 @@ impl<'a> Problem<'a> {
         &self,
         a: &[f64],
         conjugate: f64,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(f64, usize), Error> {
-        let blocks = self.data.by_blocks(watch, |block| {
+        let blocks = self.data.by_blocks(context, |block| {
             let labels = self.labels(block.clone());
             let counts = |i: &usize| a[*i] != 0.0 && self.weight(*i) > 0.0;
             let support = block.clone().filter(counts).count();
@@ -659,11 +663,11 @@ impl<'a> Problem<'a> {
         predictions: &[f64],
         start: f64,
         precision: f64,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Minimum, Error> {
         let reach = intercept::reach(self.loss());
         intercept::try_minimise(start, reach, precision, |b| {
-            self.mean_loss(predictions, b, watch)
+            self.mean_loss(predictions, b, context)
         })
     }
 
@@ -672,9 +676,9 @@ impl<'a> Problem<'a> {
         &self,
         predictions: &[f64],
         b: f64,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(f64, f64), Error> {
-        self.mean_of_pairs(watch, |block| {
+        self.mean_of_pairs(context, |block| {
             let labels = self.labels(block.clone());
             self.loss()
                 .values_and_slopes(&predictions[block], b, labels)
@@ -684,10 +688,10 @@ impl<'a> Problem<'a> {
     /// The sums over all rows of pairs that `work` sums over a block, divided by `W`.
     pub(crate) fn mean_of_pairs(
         &self,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
         work: impl Fn(Range<usize>) -> (f64, f64) + Sync,
     ) -> Result<(f64, f64), Error> {
-        let blocks = self.data.by_blocks(watch, work)?;
+        let blocks = self.data.by_blocks(context, work)?;
         let add = |sum: (f64, f64), more: (f64, f64)| (sum.0 + more.0, sum.1 + more.1);
         let (value, slope) = blocks.into_iter().fold((0.0, 0.0), add);
         Ok((value / self.total_weight(), slope / self.total_weight()))

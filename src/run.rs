@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use cpu_time::{ProcessTime, ThreadTime};
 
-use crate::crew::Crew;
 use crate::error::Error;
 use crate::loss::{Link, Target};
 use crate::memory;
+use crate::threads::ThreadPool;
 
 /// How close a run shall come to the optimum, and what it may cost.
 ///
@@ -219,11 +219,11 @@ pub struct Progress<'a> {
 /// let problem = Problem::builder(Data::dense(&x)?, &y, Log).build()?;
 ///
 /// let mut gaps = Vec::new();
-/// let mut watch = |progress: &Progress<'_>| {
+/// let mut monitor = |progress: &Progress<'_>| {
 ///     gaps.push(progress.record.certificate.gap);
 ///     ControlFlow::Continue(())
 /// };
-/// let fit = Sdca::default().solve(&problem, &Budget::default(), None, &mut watch)?;
+/// let fit = Sdca::default().solve(&problem, &Budget::default(), None, &mut monitor)?;
 /// assert_eq!(gaps.last(), Some(&fit.certificate.gap));
 /// # Ok::<(), Error>(())
 /// ```
@@ -233,18 +233,18 @@ pub trait Monitor {
         ControlFlow::Continue(())
     }
 
-    /// Called about every [`LOOK_EVERY`], also inside an epoch and inside an evaluation; `Break`
+    /// Called about every [`HEARTBEAT`], also inside an epoch and inside an evaluation; `Break`
     /// abandons the run with [`Error::Interrupted`].
-    fn look(&mut self) -> ControlFlow<()> {
+    fn check(&mut self) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
 
 /// A monitor that lets everything pass.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unwatched;
+pub struct NoMonitor;
 
-impl Monitor for Unwatched {}
+impl Monitor for NoMonitor {}
 
 impl<F: FnMut(&Progress<'_>) -> ControlFlow<()>> Monitor for F {
     fn record(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
@@ -252,18 +252,18 @@ impl<F: FnMut(&Progress<'_>) -> ControlFlow<()>> Monitor for F {
     }
 }
 
-/// Time between two calls of [`Monitor::look`]. Half of the 0.2 s that we promise, because the
+/// Time between two calls of [`Monitor::check`]. Half of the 0.2 s that we promise, because the
 /// clock is read only once per block of rows.
-pub const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub const HEARTBEAT: Duration = Duration::from_millis(100);
 
 /// Stored entries between two looks at the clock: well under a millisecond of work.
 pub(crate) const BLOCK: usize = 1 << 17;
 
 /// The clock of a run. Solvers give it a sign of life after each block of rows.
-pub struct Watch<'m> {
+pub struct RunContext<'m> {
     monitor: &'m mut dyn Monitor,
     started: Instant,
-    looked: Instant,
+    last_heartbeat: Instant,
     evaluating: Duration,
     cpu: CpuClock,
     cpu_started: Duration,
@@ -271,7 +271,7 @@ pub struct Watch<'m> {
     /// Seconds of work, and of processor time, that were spent before the start.
     before: (f64, f64),
     deadline: Option<Instant>,
-    crew: Crew,
+    pool: ThreadPool,
 }
 
 /// Stored entries from which on a pass is worth sharing.
@@ -304,14 +304,14 @@ impl CpuClock {
     }
 }
 
-impl<'m> Watch<'m> {
+impl<'m> RunContext<'m> {
     /// Starts the clock.
     pub fn new(max_time: Option<Duration>, monitor: &'m mut dyn Monitor) -> Self {
         let started = Instant::now();
         Self {
             monitor,
             started,
-            looked: started,
+            last_heartbeat: started,
             evaluating: Duration::ZERO,
             cpu: CpuClock::Thread,
             cpu_started: CpuClock::Thread.now(),
@@ -319,13 +319,13 @@ impl<'m> Watch<'m> {
             before: (0.0, 0.0),
             // A time limit beyond what the clock can count is no limit.
             deadline: max_time.and_then(|limit| started.checked_add(limit)),
-            crew: Crew::default(),
+            pool: ThreadPool::default(),
         }
     }
 
     /// Lets up to `n_threads` threads share the passes over `n_stored` entries of `n_cols` columns, if
     /// that pays.
-    pub(crate) fn engage(
+    pub(crate) fn set_threads(
         &mut self,
         n_threads: usize,
         n_stored: usize,
@@ -333,8 +333,8 @@ impl<'m> Watch<'m> {
     ) -> Result<(), Error> {
         let is_worth_sharing =
             n_stored >= WORTH_SHARING && n_stored >= ENTRIES_PER_COLUMN.saturating_mul(n_cols);
-        self.crew = Crew::new(n_threads, is_worth_sharing)?;
-        if self.crew.is_shared() {
+        self.pool = ThreadPool::new(n_threads, is_worth_sharing)?;
+        if self.pool.is_shared() {
             self.count_all_threads();
         }
         Ok(())
@@ -349,9 +349,9 @@ impl<'m> Watch<'m> {
         mut take: impl FnMut(T),
     ) -> Result<(), Error> {
         for from in (0..count).step_by(PARTS) {
-            let parts = self.crew.map(from..count.min(from + PARTS), &work);
+            let parts = self.pool.map(from..count.min(from + PARTS), &work);
             parts.into_iter().for_each(&mut take);
-            self.beat()?;
+            self.heartbeat()?;
         }
         Ok(())
     }
@@ -390,10 +390,10 @@ impl<'m> Watch<'m> {
         work: impl Fn(usize, &mut [T]) + Sync,
     ) -> Result<(), Error> {
         for (stretch, items) in items.chunks_mut(PARTS * size).enumerate() {
-            self.crew.change(items, size, &|number, items| {
+            self.pool.for_chunks(items, size, &|number, items| {
                 work((stretch * PARTS + number) * size, items);
             });
-            self.beat()?;
+            self.heartbeat()?;
         }
         Ok(())
     }
@@ -405,16 +405,16 @@ impl<'m> Watch<'m> {
         size: usize,
         work: impl Fn(usize, &mut [T]) + Sync,
     ) {
-        self.crew.change(items, size, &work);
+        self.pool.for_chunks(items, size, &work);
     }
 
     /// A sign of life, to be given after each block of rows.
-    pub(crate) fn beat(&mut self) -> Result<(), Error> {
-        if self.looked.elapsed() < LOOK_EVERY {
+    pub(crate) fn heartbeat(&mut self) -> Result<(), Error> {
+        if self.last_heartbeat.elapsed() < HEARTBEAT {
             return Ok(());
         }
-        let answer = self.monitor.look();
-        self.looked = Instant::now();
+        let answer = self.monitor.check();
+        self.last_heartbeat = Instant::now();
         if answer.is_break() {
             Err(Error::Interrupted)
         } else {
@@ -422,17 +422,17 @@ impl<'m> Watch<'m> {
         }
     }
 
-    /// [`Self::beat`] within a step that is of no use unless it is completed: an error once the time is used up.
-    pub(crate) fn beat_in_time(&mut self) -> Result<(), Error> {
-        self.beat()?;
-        if self.is_over() {
+    /// [`Self::heartbeat`] within a step that is of no use unless it is completed: an error once the time is used up.
+    pub(crate) fn heartbeat_in_time(&mut self) -> Result<(), Error> {
+        self.heartbeat()?;
+        if self.is_out_of_time() {
             return Err(Error::OutOfTime);
         }
         Ok(())
     }
 
     /// Whether the time is used up.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn is_out_of_time(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| Instant::now() >= deadline)
     }
@@ -469,7 +469,7 @@ impl<'m> Watch<'m> {
     }
 
     /// Counts work that was done before the start: its seconds, and those of processor time.
-    pub(crate) fn charge(&mut self, (seconds, cpu_seconds): (f64, f64)) {
+    pub(crate) fn add_earlier_time(&mut self, (seconds, cpu_seconds): (f64, f64)) {
         self.before.0 += seconds;
         self.before.1 += cpu_seconds;
     }

@@ -18,7 +18,7 @@ use sdca_rs::order::Generator;
 use sdca_rs::predict::predictions;
 use sdca_rs::problem::{Problem, Regularisation};
 use sdca_rs::rows::{Csr, Dense};
-use sdca_rs::run::{Budget, Fit, Unwatched, Watch};
+use sdca_rs::run::{Budget, Fit, NoMonitor, RunContext};
 use sdca_rs::solver::{Asdca, DualGradient, Output, Pegasos, Sdca, Solver, Start, Subgradient};
 
 /// Allocations from this size on depend on the data: those of the standard library and of threads are smaller.
@@ -179,7 +179,7 @@ fn fit<'a, L: Loss, S: Solver>(
         max_epochs: 12,
         ..Budget::default()
     };
-    solver.solve(&problem, &budget, start, &mut Unwatched)
+    solver.solve(&problem, &budget, start, &mut NoMonitor)
 }
 
 #[test]
@@ -254,9 +254,9 @@ fn each_allocation_that_fails_is_an_error() {
     count("hinge, sparse", fail_each("hinge, sparse", by_gradients));
 
     let scores = || {
-        let mut unwatched = Unwatched;
-        let mut watch = Watch::new(None, &mut unwatched);
-        predictions(&rows.into(), &[1.0; 3 * 520], &[0.0; 3], 1, &mut watch)
+        let mut no_monitor = NoMonitor;
+        let mut context = RunContext::new(None, &mut no_monitor);
+        predictions(&rows.into(), &[1.0; 3 * 520], &[0.0; 3], 1, &mut context)
     };
     count("predictions", fail_each("predictions", scores));
 

@@ -25,7 +25,7 @@ use crate::intercept;
 use crate::loss::blocks::{Along, Proximal};
 use crate::memory;
 use crate::problem::{Point, Problem};
-use crate::run::{Budget, Fit, Monitor, Watch, parameter};
+use crate::run::{Budget, Fit, Monitor, RunContext, parameter};
 use crate::solver::driver::{self, Evaluation, Process, Stretch};
 use crate::solver::frame::Frame;
 use crate::solver::output::{Iterates, Keeper, Output, check_average_from};
@@ -82,8 +82,8 @@ impl Solver for DualGradient {
             budget.check()?;
             check_average_from(self.average_from)?;
             let (rows, n_rows) = (problem.rows(), problem.n_rows());
-            let mut watch = Watch::new(budget.max_time, monitor);
-            watch.engage(self.n_threads, rows.n_stored(), rows.n_cols())?;
+            let mut watch = RunContext::new(budget.max_time, monitor);
+            watch.set_threads(self.n_threads, rows.n_stored(), rows.n_cols())?;
             let mut a = match start {
                 Some(start) => start.dual_for(problem)?,
                 None => memory::zeros(n_rows),
@@ -150,7 +150,7 @@ struct Run<'p, 'a> {
 
 impl Run<'_, '_> {
     /// The new dual values, in `next`.
-    fn propose(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn propose(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let (problem, loss) = (self.problem, self.problem.loss());
         problem
             .data()
@@ -186,7 +186,7 @@ impl Run<'_, '_> {
     }
 
     /// One step.
-    fn ascend(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn ascend(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let problem = self.problem;
         loop {
             self.propose(watch)?;
@@ -224,7 +224,7 @@ impl Process for Run<'_, '_> {
         self.intercept = start.intercept;
     }
 
-    fn advance(&mut self, stretch: Stretch, watch: &mut Watch<'_>) -> Result<u64, Error> {
+    fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error> {
         let Stretch { step, horizon, .. } = stretch;
         self.keeper.attend(step, self.a.iter().copied(), horizon);
         if let Some(iterates) = self.keeper.tally() {
@@ -243,7 +243,7 @@ impl Process for Run<'_, '_> {
         &mut self,
         evaluation: Evaluation<'_>,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let precision = evaluation.precision;
         let Self { problem, a, .. } = self;

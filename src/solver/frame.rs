@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::memory::{self, Duplicate as _};
 use crate::problem::Problem;
 use crate::rows::Rows;
-use crate::run::Watch;
+use crate::run::RunContext;
 
 /// Weight `s` of the intercept column as a fraction of the mean `|x - mu|^2`. The larger, the faster
 /// the intercept moves; but its share of `|x|^2` makes every step shorter.
@@ -50,7 +50,7 @@ impl Frame {
     /// `spread = |x - mu|^2`.
     pub(crate) fn new(
         problem: &Problem<'_>,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
         visit: &mut dyn FnMut(usize, f64, f64),
     ) -> Result<Self, Error> {
         let shape = problem.data().shape(problem.fit_intercept(), watch)?;
@@ -65,7 +65,7 @@ impl Frame {
     pub(crate) fn joined(
         problem: &Problem<'_>,
         (mean_before, sq_norm_before, weight_before): (&[f64], f64, f64),
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
         visit: &mut dyn FnMut(usize, f64, f64),
     ) -> Result<(Self, f64), Error> {
         let weight = weight_before + problem.total_weight();
@@ -205,7 +205,7 @@ impl Sum {
         frame: &Frame,
         problem: &Problem<'_>,
         share: impl Fn(usize) -> f64 + Sync,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         self.v.fill(0.0);
         problem.data().add_rows(&share, &mut self.v, watch)?;

@@ -33,7 +33,7 @@ use crate::error::Error;
 use crate::loss::blocks::{self, Along, Proximal};
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::{Point, Problem};
-use crate::run::Watch;
+use crate::run::RunContext;
 use crate::solver::columns::Columns;
 use crate::solver::hessian::{Design, Hessian, Memory, dot};
 
@@ -111,7 +111,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         mean_q: f64,
         point: &Point,
         target: f64,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<Self, Error> {
         let mut u = point.coef.duplicate();
         let mut mean = Vec::new();
@@ -166,7 +166,7 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// Begins with proximal steps where the method has begun.
-    fn soften(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn soften(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         self.g = self.first_g;
         memory::resize(&mut self.trial, self.p.len(), 0.0);
         self.may_soften = false;
@@ -217,7 +217,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         &mut self,
         gap: f64,
         target: f64,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         if self.g > 0.0 {
             self.centre.copy_from_slice(&self.a);
@@ -245,7 +245,7 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// One step of Newton's method, unless the present subproblem turns out to be solved.
-    pub(crate) fn step(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    pub(crate) fn step(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let gradient = self.gradient(watch)?;
         self.excess = self.problem().penalty().excess(&gradient);
         if self.excess <= 0.5 * self.least_excess {
@@ -328,7 +328,7 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// The dual values after `t` times the change, for the trial.
-    fn try_step(&mut self, t: f64, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn try_step(&mut self, t: f64, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let problem = self.problem();
         let mut trial = std::mem::take(self.tried_mut());
         watch.fill(&mut trial, problem.data().block_size(), |from, trial| {
@@ -367,14 +367,14 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// Brings `a` in step with `p`.
-    fn settle(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn settle(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         self.try_step(0.0, watch)?;
         self.accept();
         Ok(())
     }
 
     /// Moves `p` by `t` times the change, and `a` with it: to the last trial, which was for that `t`.
-    fn slide(&mut self, t: f64, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn slide(&mut self, t: f64, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let (size, change) = (self.problem().data().block_size(), &self.change);
         watch.change(&mut self.p, size, |i, p| p + t * change[i])?;
         self.accept();
@@ -382,7 +382,7 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// The gradient of `F`.
-    fn gradient(&self, watch: &mut Watch<'_>) -> Result<Vec<f64>, Error> {
+    fn gradient(&self, watch: &mut RunContext<'_>) -> Result<Vec<f64>, Error> {
         let problem = self.problem();
         let share = |i: usize| problem.weight(i) * self.a[i] / problem.total_weight();
         let mut gradient = self.design.sum(share, watch)?;
@@ -394,7 +394,7 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// Makes `change`, which holds what the last direction would have added to `p_i`, the weights `c_i h_i / W`.
-    fn find_curvatures(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn find_curvatures(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let mut change = std::mem::take(&mut self.change);
         let problem = self.problem();
         watch.fill(&mut change, problem.data().block_size(), |from, change| {
@@ -414,7 +414,7 @@ impl<'p, 'a> Newton<'p, 'a> {
 
     /// How far to go along `(coef, ..)`: about where the derivative of `F` changes its sign. Leaves the
     /// dual values there as the trial.
-    fn search(&mut self, coef: &[f64], watch: &mut Watch<'_>) -> Result<f64, Error> {
+    fn search(&mut self, coef: &[f64], watch: &mut RunContext<'_>) -> Result<f64, Error> {
         /// The derivative may keep this fraction of what it was at the start.
         const REST: f64 = 0.3;
         let room = REST * self.derivative(coef, 0.0, &self.a, watch)?.abs();
@@ -452,7 +452,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         coef: &[f64],
         t: f64,
         a: &[f64],
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<f64, Error> {
         let problem = self.problem();
         let blocks = problem.data().by_blocks(watch, |block| {
@@ -465,7 +465,7 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// By how much `F` is larger after `t` times `(coef, ..)`.
-    fn change_of(&self, coef: &[f64], t: f64, watch: &mut Watch<'_>) -> Result<f64, Error> {
+    fn change_of(&self, coef: &[f64], t: f64, watch: &mut RunContext<'_>) -> Result<f64, Error> {
         let problem = self.problem();
         let sums = problem.data().by_blocks(watch, |block| {
             let (along, labels) = (self.along(t, block.clone()), problem.labels(block.clone()));
@@ -490,7 +490,7 @@ mod tests {
     use crate::loss::Log;
     use crate::problem::Regularisation;
     use crate::rows::Dense;
-    use crate::run::Unwatched;
+    use crate::run::NoMonitor;
     use crate::solver::hessian;
     use ndarray::Array2;
 
@@ -499,7 +499,7 @@ mod tests {
     const TOL: f64 = 1e-4;
 
     /// `f` for Newton's method from 0 on, on rows whose labels a noisy plane has given.
-    fn with_newton(f: impl Fn(Newton<'_, '_>, &mut Watch<'_>)) {
+    fn with_newton(f: impl Fn(Newton<'_, '_>, &mut RunContext<'_>)) {
         let wave = |k: usize| (k as f64 * 1.7).sin() + (k as f64 * 0.31).cos();
         let x = Array2::from_shape_fn((N, D), |(i, j)| wave(7 * i + 3 * j) + 0.5 * j as f64);
         let label = |i: usize| (x[[i, 0]] - 0.7 * x[[i, 1]] + 0.9 * wave(11 * i) - 0.3).signum();
@@ -509,8 +509,8 @@ mod tests {
         let data = Data::new(rows, Some(&c)).expect("valid");
         let (loss, strength) = (Log, Regularisation::C(10.0));
         let problem = Problem::new(data, &y, loss, strength, true).expect("a problem");
-        let mut unwatched = Unwatched;
-        let mut watch = Watch::new(None, &mut unwatched);
+        let mut no_monitor = NoMonitor;
+        let mut watch = RunContext::new(None, &mut no_monitor);
         let columns = hessian::columns(&rows);
         let mu = [0.1, 0.6, 1.1];
         let zero = Point::zero(N, D);

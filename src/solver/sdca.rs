@@ -41,7 +41,9 @@ use crate::error::{self, Error};
 use crate::loss::Target;
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem};
-use crate::run::{Budget, Certificate, Fit, Monitor, Phase, Record, StopReason, Watch, parameter};
+use crate::run::{
+    Budget, Certificate, Fit, Monitor, Phase, Record, RunContext, StopReason, parameter,
+};
 use crate::solver::chooser::{self, Choice, Mechanism, Outlook, TUNING};
 use crate::solver::columns::Columns;
 use crate::solver::driver::{self, Evaluation, Keep, Process, ROUNDING, Stretch};
@@ -160,7 +162,7 @@ impl Solver for Sdca {
             return Ok(Vec::new());
         }
         let order = |moving| Order::new(self.sampling, self.seed, moving);
-        let mut watch = Watch::new(None, monitor);
+        let mut watch = RunContext::new(None, monitor);
         let columns = problem.data().columns();
         let pays = |mean_q| {
             let plain = TUNING.likely_epochs(mean_q, problem.loss().smoothness())
@@ -198,8 +200,8 @@ impl Sdca {
     ) -> Result<Fit, Error> {
         budget.check()?;
         check_average_from(self.average_from)?;
-        let mut watch = Watch::new(budget.max_time, monitor);
-        watch.engage(self.n_threads, problem.rows().n_stored(), problem.n_cols())?;
+        let mut watch = RunContext::new(budget.max_time, monitor);
+        watch.set_threads(self.n_threads, problem.rows().n_stored(), problem.n_cols())?;
         let rows = problem.rows();
         let may_finish = self.accelerates() && budget.tol > 0.0 && Mechanism::Newton.is_on();
         let none = Columns::default();
@@ -350,7 +352,7 @@ impl Run<'_, '_> {
         &mut self,
         best: &Point,
         history: &[Record],
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let (frame, mean_q) = (&self.state.frame, self.state.mean_q);
         let rows = (frame.mu.as_slice(), self.columns);
@@ -377,7 +379,7 @@ impl Run<'_, '_> {
         &mut self,
         best: &Point,
         history: &[Record],
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         self.finish = None;
         self.may_finish = false;
@@ -449,7 +451,7 @@ impl Process for Run<'_, '_> {
         present: Certificate,
         best: &Point,
         history: &[Record],
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<ControlFlow<StopReason>, Error> {
         if let Some(finish) = &mut self.finish {
             finish.observe(present);
@@ -474,7 +476,7 @@ impl Process for Run<'_, '_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn advance(&mut self, stretch: Stretch, watch: &mut Watch<'_>) -> Result<u64, Error> {
+    fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error> {
         let Stretch {
             step,
             until,
@@ -546,7 +548,7 @@ impl Process for Run<'_, '_> {
         &mut self,
         evaluation: Evaluation<'_>,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let Self { problem, state, .. } = self;
         let precision = evaluation.precision;

@@ -20,7 +20,7 @@ use crate::memory::{self, IntoVec as _};
 use crate::order::Order;
 use crate::problem::Problem;
 use crate::rows::Rows;
-use crate::run::Watch;
+use crate::run::RunContext;
 use crate::solver::chooser::TUNING;
 use crate::solver::frame::Frame;
 use crate::solver::output::Trace;
@@ -161,7 +161,7 @@ pub(crate) fn run(
     group: Range<u32>,
     pays: impl FnOnce(f64) -> bool,
     order: impl FnOnce(Vec<u32>) -> Order,
-    watch: &mut Watch<'_>,
+    watch: &mut RunContext<'_>,
 ) -> Result<Vec<Head>, Error> {
     let n_rows = problem.n_rows();
     let mut rows = memory::with_capacity(n_rows);
@@ -211,7 +211,7 @@ pub(crate) fn run(
                 *centre += state.frame.s * pull;
             }
         }
-        watch.beat()?;
+        watch.heartbeat()?;
     }
     let n_classes = group.len() as f64;
     let seconds = (watch.seconds() / n_classes, watch.cpu_seconds() / n_classes);

@@ -110,7 +110,7 @@ fn the_short_constructors_give_the_bits_of_the_long_ones() {
         let rows = Data::new(rows, Some(&data.weights)).expect("valid");
         let problem = Problem::new(rows, &data.labels, Log, Regularisation::C(3.0), true);
         let problem = problem.expect("valid");
-        let fit = Sdca::default().solve(&problem, &tight(), None, &mut Unwatched);
+        let fit = Sdca::default().solve(&problem, &tight(), None, &mut NoMonitor);
         timeless(fit.expect("no error"))
     };
     let short = |rows: Result<Data<'_>, Error>| {
@@ -268,7 +268,7 @@ fn a_builder_says_what_problem_new_says() {
         assert_eq!(built.lambda(), new.lambda());
         assert_eq!(built.fit_intercept(), new.fit_intercept());
         let sdca = Sdca::default();
-        let solved = sdca.solve(&new, &Budget::default(), None, &mut Unwatched);
+        let solved = sdca.solve(&new, &Budget::default(), None, &mut NoMonitor);
         assert_eq!(
             timeless(sdca.fit(&built).expect("no error")),
             timeless(solved.expect("no error"))
@@ -362,7 +362,7 @@ fn a_classifier_is_one_vs_rest_with_names() {
 
     let c = Regularisation::C(2.0);
     let problems = OneVsRest::new(csr(&data), (&numbers, 4), Log, c, true);
-    let fits = problems.fit(&Sdca::default(), &tight(), None, 1, &Unwatched);
+    let fits = problems.fit(&Sdca::default(), &tight(), None, 1, &NoMonitor);
     for (found, expected) in classifier.fits.iter().zip(fits.expect("no error")) {
         assert_eq!(
             (&found.coef, found.intercept),
@@ -489,11 +489,11 @@ fn a_closure_watches_and_ends_a_run() {
     let problem = Problem::builder(csr(&data), &data.labels, Log).build();
     let problem = problem.expect("valid");
     let mut gaps = Vec::new();
-    let mut watch = |progress: &Progress<'_>| {
+    let mut monitor = |progress: &Progress<'_>| {
         gaps.push(progress.record.certificate.gap);
         ControlFlow::Break(())
     };
-    let fit = Sdca::default().solve(&problem, &tight(), None, &mut watch);
+    let fit = Sdca::default().solve(&problem, &tight(), None, &mut monitor);
     let fit = fit.expect("no error");
     assert_eq!(fit.stop, StopReason::Callback);
     assert_eq!(gaps, [fit.certificate.gap]);
@@ -570,7 +570,7 @@ mod stored {
 
         let problem = Problem::builder(csr(&data), &data.labels, Log).build();
         let problem = problem.expect("valid");
-        let stream = Pegasos::default().partial_solve(&problem, None, &mut Unwatched);
+        let stream = Pegasos::default().partial_solve(&problem, None, &mut NoMonitor);
         there_and_back(&stream.expect("no error"));
     }
 

@@ -7,7 +7,7 @@ use sdca_rs::Error;
 use sdca_rs::kernel::Loan;
 use sdca_rs::predict::predictions;
 use sdca_rs::rows::{Csr, Dense, Rows};
-use sdca_rs::run::{LOOK_EVERY, Monitor, Unwatched, Watch};
+use sdca_rs::run::{HEARTBEAT, Monitor, NoMonitor, RunContext};
 
 use crate::support::{Data, Stored};
 
@@ -20,9 +20,9 @@ fn predict(
     intercepts: &[f64],
     n_threads: usize,
 ) -> Result<Vec<f64>, Error> {
-    let mut unwatched = Unwatched;
-    let mut watch = Watch::new(None, &mut unwatched);
-    predictions(&rows.stored(), coefs, intercepts, n_threads, &mut watch)
+    let mut no_monitor = NoMonitor;
+    let mut context = RunContext::new(None, &mut no_monitor);
+    predictions(&rows.stored(), coefs, intercepts, n_threads, &mut context)
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn models_must_fit_the_columns() {
 fn predictions_can_be_interrupted() {
     struct Interrupting;
     impl Monitor for Interrupting {
-        fn look(&mut self) -> ControlFlow<()> {
+        fn check(&mut self) -> ControlFlow<()> {
             ControlFlow::Break(())
         }
     }
@@ -93,10 +93,10 @@ fn predictions_can_be_interrupted() {
     let rows = Dense::new(view).expect("C order");
     for n_threads in [1, 2] {
         let mut monitor = Interrupting;
-        let mut watch = Watch::new(None, &mut monitor);
+        let mut context = RunContext::new(None, &mut monitor);
         // From now on, the next sign of life is answered.
-        std::thread::sleep(LOOK_EVERY);
-        let found = predictions(&rows.stored(), &[1.0; 8], &[0.0], n_threads, &mut watch);
+        std::thread::sleep(HEARTBEAT);
+        let found = predictions(&rows.stored(), &[1.0; 8], &[0.0], n_threads, &mut context);
         assert_eq!(found, Err(Error::Interrupted));
     }
 }

@@ -14,7 +14,7 @@ use sdca_rs::one_vs_rest::{self, OneVsRest};
 use sdca_rs::order::Sampling;
 use sdca_rs::problem::Regularisation;
 use sdca_rs::rows::{Csr, Dense};
-use sdca_rs::run::{Budget, Fit, Monitor, Progress, StopReason, Unwatched};
+use sdca_rs::run::{Budget, Fit, Monitor, NoMonitor, Progress, StopReason};
 use sdca_rs::solver::{FirstEpoch, Output, Sdca, Solver, Start};
 
 use crate::support::{Data, Stored, posed};
@@ -46,7 +46,7 @@ impl<R: Stored> Visitor for Solve<'_, R> {
         let problem =
             posed(self.rows, targets, weights, loss, c, self.fit_intercept).expect("valid");
         self.sdca
-            .solve(&problem, self.budget, None, &mut Unwatched)
+            .solve(&problem, self.budget, None, &mut NoMonitor)
             .expect("not interrupted")
     }
 }
@@ -217,15 +217,15 @@ fn averaged_and_random_outputs_carry_their_own_certificate_and_do_not_change_the
                     fit_intercept,
                 )
                 .expect("valid");
-                let mut unwatched = Unwatched;
-                let mut watch = sdca_rs::run::Watch::new(None, &mut unwatched);
+                let mut no_monitor = NoMonitor;
+                let mut context = sdca_rs::run::RunContext::new(None, &mut no_monitor);
                 let primal = problem
-                    .primal(&other.coef, other.intercept, &mut watch)
+                    .primal(&other.coef, other.intercept, &mut context)
                     .expect("not interrupted");
                 assert!((primal - other.certificate.primal).abs() < 1e-12);
                 let mut coef = Vec::new();
                 problem
-                    .coef_of(&other.dual, &mut coef, &mut watch)
+                    .coef_of(&other.dual, &mut coef, &mut context)
                     .expect("not interrupted");
                 assert!(
                     coef.iter()
@@ -295,7 +295,7 @@ fn the_average_is_the_mean_of_the_iterates() {
             ..every_step.clone()
         };
         let fit = averaged
-            .solve(&problem, &budget, None, &mut Unwatched)
+            .solve(&problem, &budget, None, &mut NoMonitor)
             .expect("not interrupted");
         let from = (average_from * steps as f64).round() as usize;
         for j in 0..3 {
@@ -470,7 +470,7 @@ fn acceleration_saves_epochs_and_takes_no_more_than_allowed() {
                     accelerate,
                     ..Sdca::default()
                 };
-                sdca.solve(&problem, &budget(tol, max_epochs), None, &mut Unwatched)
+                sdca.solve(&problem, &budget(tol, max_epochs), None, &mut NoMonitor)
                     .expect("not interrupted")
             };
             let [plain, fast] = [false, true].map(|accelerate| solve(accelerate, 1e-4, 20_000));
@@ -543,27 +543,27 @@ fn a_warm_start_goes_on_where_the_last_run_ended() {
         ..budget(tol, max_epochs)
     };
     let cold = sdca
-        .solve(&problem, &budget(1e-6, 1000), None, &mut Unwatched)
+        .solve(&problem, &budget(1e-6, 1000), None, &mut NoMonitor)
         .expect("not interrupted");
     let warm = sdca
         .solve(
             &problem,
             &budget(1e-6, 1000),
             Some((&cold).into()),
-            &mut Unwatched,
+            &mut NoMonitor,
         )
         .expect("valid");
     assert_eq!((warm.epochs, warm.stop), (0.0, StopReason::Converged));
     let near = posed(rows, &data.labels, None, Log, Regularisation::C(1.1), true).expect("valid");
     let far = sdca
-        .solve(&near, &budget(1e-6, 1000), None, &mut Unwatched)
+        .solve(&near, &budget(1e-6, 1000), None, &mut NoMonitor)
         .expect("not interrupted");
     let warm = sdca
         .solve(
             &near,
             &budget(1e-6, 1000),
             Some((&cold).into()),
-            &mut Unwatched,
+            &mut NoMonitor,
         )
         .expect("valid");
     assert!(
@@ -587,7 +587,7 @@ fn a_warm_start_goes_on_where_the_last_run_ended() {
             &near,
             &budget(1e-6, 1000),
             Some(from(&wild)),
-            &mut Unwatched,
+            &mut NoMonitor,
         )
         .expect("valid");
     assert_eq!(fit.stop, StopReason::Converged);
@@ -595,7 +595,7 @@ fn a_warm_start_goes_on_where_the_last_run_ended() {
         &near,
         &budget(1e-6, 1000),
         Some(from(&wild[1..])),
-        &mut Unwatched,
+        &mut NoMonitor,
     );
     assert!(matches!(
         short,
@@ -622,7 +622,7 @@ fn empty_rows_get_their_best_dual_value() {
         )
         .expect("valid");
         let fit = Sdca::default()
-            .solve(&problem, &budget(1e-9, 1000), None, &mut Unwatched)
+            .solve(&problem, &budget(1e-9, 1000), None, &mut NoMonitor)
             .expect("valid");
         assert_eq!(fit.stop, StopReason::Converged);
         assert!(fit_intercept || fit.dual[0] == 1.0);
@@ -642,7 +642,7 @@ fn empty_rows_get_their_best_dual_value() {
         )
         .expect("valid");
         let fit = Sdca::default()
-            .solve(&problem, &budget(1e-9, 1000), None, &mut Unwatched)
+            .solve(&problem, &budget(1e-9, 1000), None, &mut NoMonitor)
             .expect("valid");
         assert_eq!(fit.stop, StopReason::Converged);
         assert!((fit.intercept - intercept).abs() < 1e-9);
@@ -665,7 +665,7 @@ impl Monitor for Limit {
         }
     }
 
-    fn look(&mut self) -> ControlFlow<()> {
+    fn check(&mut self) -> ControlFlow<()> {
         self.looks = self.looks.saturating_sub(1);
         if self.looks == 0 {
             ControlFlow::Break(())
@@ -690,11 +690,11 @@ fn runs_stop_for_the_reason_they_give() {
     .expect("valid");
     let sdca = Sdca::default();
     let fit = sdca
-        .solve(&problem, &budget(1e-12, 3), None, &mut Unwatched)
+        .solve(&problem, &budget(1e-12, 3), None, &mut NoMonitor)
         .expect("valid");
     assert_eq!((fit.stop, fit.epochs), (StopReason::MaxEpochs, 3.0));
     let fit = sdca
-        .solve(&problem, &budget(0.5, 1000), None, &mut Unwatched)
+        .solve(&problem, &budget(0.5, 1000), None, &mut NoMonitor)
         .expect("valid");
     assert_eq!(fit.stop, StopReason::Converged);
     let mut third = Limit {
@@ -710,7 +710,7 @@ fn runs_stop_for_the_reason_they_give() {
         ..budget(1e-12, 1_000_000)
     };
     let fit = sdca
-        .solve(&problem, &timed, None, &mut Unwatched)
+        .solve(&problem, &timed, None, &mut NoMonitor)
         .expect("valid");
     assert_eq!(fit.stop, StopReason::MaxTime);
     assert!(fit.epochs < 100.0);
@@ -741,7 +741,7 @@ fn bad_settings_are_named() {
     )
     .expect("valid");
     let name =
-        |sdca: &Sdca, budget: &Budget| match sdca.solve(&problem, budget, None, &mut Unwatched) {
+        |sdca: &Sdca, budget: &Budget| match sdca.solve(&problem, budget, None, &mut NoMonitor) {
             Err(Error::Parameter { name, .. }) => name,
             other => panic!("{other:?}"),
         };
@@ -786,7 +786,7 @@ fn classes_in_parallel_give_the_same_bits() {
     let solve = |class: usize, _: Option<Duration>| {
         let y = one_vs_rest::targets(&classes, class as u32);
         let problem = posed(rows, &y, None, Hinge, Regularisation::C(1.0), true)?;
-        sdca.solve(&problem, &budget(1e-5, 5000), None, &mut Unwatched)
+        sdca.solve(&problem, &budget(1e-5, 5000), None, &mut NoMonitor)
     };
     let bits = |threads| {
         let fits = one_vs_rest::fit_classes(5, threads, None, &solve, &mut || ()).expect("valid");
@@ -804,7 +804,7 @@ fn classes_in_parallel_give_the_same_bits() {
     let problems = OneVsRest::new(Arc::clone(&data), (&classes, 5), Hinge, c, true);
     let of_all = |threads: usize, starts: Option<&[Start<'_>]>| {
         let budget = budget(1e-5, 5000);
-        let fits = problems.fit(&sdca, &budget, starts, threads, &Unwatched);
+        let fits = problems.fit(&sdca, &budget, starts, threads, &NoMonitor);
         fits.expect("valid")
     };
     let fits = of_all(1, None);
@@ -817,7 +817,7 @@ fn classes_in_parallel_give_the_same_bits() {
     }
     // A class without rows.
     let six = OneVsRest::new(data, (&classes, 6), Hinge, c, true);
-    let found = six.fit(&sdca, &budget(1e-5, 5), None, 1, &Unwatched);
+    let found = six.fit(&sdca, &budget(1e-5, 5), None, 1, &NoMonitor);
     assert_eq!(found.err(), Some(Error::OneClass));
     let failed =
         one_vs_rest::fit_classes::<Fit>(5, 2, None, &|_, _| Err(Error::OneClass), &mut || ());
@@ -854,16 +854,16 @@ fn by_groups<L: Loss>(
         let first = targets(group.start);
         let problem = posed(&rows, &first, weights, loss, c, fit_intercept).expect("valid");
         let heads = sdca
-            .begin_together(&problem, &classes, group.clone(), budget, &mut Unwatched)
+            .begin_together(&problem, &classes, group.clone(), budget, &mut NoMonitor)
             .expect("not interrupted");
         assert_eq!(heads.len(), group.len());
         for (class, head) in group.clone().zip(heads) {
             let y = targets(class);
             let problem = posed(&rows, &y, weights, loss, c, fit_intercept).expect("valid");
-            let fit = sdca.go_on(&problem, budget, head, &mut Unwatched);
+            let fit = sdca.go_on(&problem, budget, head, &mut NoMonitor);
             let fit = fit.expect("not interrupted");
             let solo = sdca
-                .solve(&problem, budget, None, &mut Unwatched)
+                .solve(&problem, budget, None, &mut NoMonitor)
                 .expect("not interrupted");
             check_certificate(&fit, &solo, budget.tol);
             fits.push(fit);
@@ -952,7 +952,7 @@ fn a_class_of_a_group_takes_the_steps_of_a_run_alone() {
                     record_every: Some(epochs as f64),
                     ..budget
                 };
-                let solo = sdca.solve(&problem, &budget, None, &mut Unwatched);
+                let solo = sdca.solve(&problem, &budget, None, &mut NoMonitor);
                 let (fit, solo) = (&fits[0], solo.expect("not interrupted"));
                 assert_eq!((fit.epochs, fit.steps), (solo.epochs, solo.steps));
                 for (own, other) in fit.dual.iter().zip(&solo.dual) {
@@ -980,7 +980,7 @@ fn count_heads<R: Stored, L: Loss>(
     let y = &data.labels;
     let classes: Vec<u32> = y.iter().map(|&y| u32::from(y > 0.0)).collect();
     let problem = posed(rows, y, None, loss, Regularisation::C(c), true).expect("valid");
-    let heads = sdca.begin_together(&problem, &classes, 0..2, budget, &mut Unwatched);
+    let heads = sdca.begin_together(&problem, &classes, 0..2, budget, &mut NoMonitor);
     heads.expect("not interrupted").len()
 }
 

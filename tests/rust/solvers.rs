@@ -14,7 +14,7 @@ use sdca_rs::order::Sampling;
 use sdca_rs::problem::{Problem, Regularisation};
 use sdca_rs::rows::{Csr, Dense};
 use sdca_rs::run::{
-    Budget, Certificate, Fit, Monitor, Phase, Progress, StopReason, Unwatched, Watch,
+    Budget, Certificate, Fit, Monitor, NoMonitor, Phase, Progress, RunContext, StopReason,
 };
 use sdca_rs::solver::{
     Asdca, DualGradient, LearningRate, Output, Pegasos, Sdca, Solver, Start, Stream, Subgradient,
@@ -50,7 +50,7 @@ fn plain<'a, R: Stored, L: Loss>(
 
 fn solve(solver: &impl Solver, problem: &Problem<'_>, budget: &Budget) -> Fit {
     solver
-        .solve(problem, budget, None, &mut Unwatched)
+        .solve(problem, budget, None, &mut NoMonitor)
         .expect("neither interrupted nor diverged")
 }
 
@@ -227,11 +227,11 @@ impl<R: Stored> Laws<'_, R> {
         let rounding = 1e-13 * size;
         assert!(found.dual <= best.certificate.primal + rounding, "{what}");
         assert!(found.primal >= best.certificate.dual - rounding, "{what}");
-        let mut unwatched = Unwatched;
-        let mut watch = Watch::new(None, &mut unwatched);
+        let mut no_monitor = NoMonitor;
+        let mut context = RunContext::new(None, &mut no_monitor);
         let mut at = |b| {
             problem
-                .primal(&fit.coef, b, &mut watch)
+                .primal(&fit.coef, b, &mut context)
                 .expect("not interrupted")
         };
         assert!(
@@ -1139,7 +1139,7 @@ fn a_warm_start_goes_on_with_the_count_of_steps() {
                 problem,
                 &budget(0.0, 5),
                 Some(Start::from(&half)),
-                &mut Unwatched,
+                &mut NoMonitor,
             )
             .expect("valid");
         assert_close(&second.coef, &whole.coef, 1e-11, problem.loss_name());
@@ -1182,24 +1182,24 @@ fn a_warm_start_goes_on_with_the_count_of_steps() {
         assert_eq!((fit.epochs, fit.stop), (0.0, StopReason::Converged));
     };
     let tol = &budget(1e-6, 100);
-    go(&|fit| Subgradient::default().solve(&problem, tol, Some(fit.into()), &mut Unwatched));
-    go(&|fit| DualGradient::default().solve(&problem, tol, Some(fit.into()), &mut Unwatched));
-    go(&|fit| Pegasos::default().solve(&problem, tol, Some(fit.into()), &mut Unwatched));
+    go(&|fit| Subgradient::default().solve(&problem, tol, Some(fit.into()), &mut NoMonitor));
+    go(&|fit| DualGradient::default().solve(&problem, tol, Some(fit.into()), &mut NoMonitor));
+    go(&|fit| Pegasos::default().solve(&problem, tol, Some(fit.into()), &mut NoMonitor));
     let longer = [best.coef.clone(), vec![0.0]].concat();
     let wrong = Start {
         coef: &longer,
         ..Start::from(&best)
     };
-    let refused = Pegasos::default().solve(&problem, tol, Some(wrong), &mut Unwatched);
+    let refused = Pegasos::default().solve(&problem, tol, Some(wrong), &mut NoMonitor);
     assert!(matches!(refused, Err(Error::Length { .. })));
     for steps in [f64::NAN, f64::INFINITY, -1.0] {
         let wrong = Start {
             steps,
             ..Start::from(&best)
         };
-        let refused = Pegasos::default().solve(&problem, tol, Some(wrong), &mut Unwatched);
+        let refused = Pegasos::default().solve(&problem, tol, Some(wrong), &mut NoMonitor);
         assert!(matches!(refused, Err(Error::Parameter { .. })));
-        let refused = Subgradient::default().solve(&problem, tol, Some(wrong), &mut Unwatched);
+        let refused = Subgradient::default().solve(&problem, tol, Some(wrong), &mut NoMonitor);
         assert!(matches!(refused, Err(Error::Parameter { .. })));
     }
 }
@@ -1321,7 +1321,7 @@ fn part_of<'a, L: Loss>(
 fn stream(settings: &Pegasos, parts: &[Problem<'_>], passes: usize) -> Stream {
     let mut stream = None;
     for part in parts.iter().cycle().take(passes * parts.len()) {
-        let next = settings.partial_solve(part, stream, &mut Unwatched);
+        let next = settings.partial_solve(part, stream, &mut NoMonitor);
         stream = Some(next.expect("not interrupted"));
     }
     stream.expect("a pass")
@@ -1424,7 +1424,7 @@ fn the_mean_of_a_stream_is_the_mean_of_its_models() {
         let first_rows = dense(&x[..10 * D], D);
         let first = part(&first_rows, &data.reals[..10]);
         let mut stream = settings
-            .partial_solve(&first, None, &mut Unwatched)
+            .partial_solve(&first, None, &mut NoMonitor)
             .expect("not interrupted");
         let (mut sum, mut intercepts) = (stream.mean.coef.clone(), 10.0 * stream.mean.intercept);
         for sum in &mut sum {
@@ -1438,7 +1438,7 @@ fn the_mean_of_a_stream_is_the_mean_of_its_models() {
             let row = dense(&x[i * D..][..D], D);
             let next = part(&row, &data.reals[i..=i]);
             stream = settings
-                .partial_solve(&next, Some(stream), &mut Unwatched)
+                .partial_solve(&next, Some(stream), &mut NoMonitor)
                 .expect("not interrupted");
         }
         assert_eq!(stream.steps, 40.0);
@@ -1461,16 +1461,16 @@ fn bad_settings_are_named() {
         other => panic!("{other:?}"),
     };
     let pegasos = |settings: Pegasos| {
-        let streamed = settings.partial_solve(&problem, None, &mut Unwatched).err();
-        let result = settings.solve(&problem, settled, None, &mut Unwatched);
+        let streamed = settings.partial_solve(&problem, None, &mut NoMonitor).err();
+        let result = settings.solve(&problem, settled, None, &mut NoMonitor);
         assert_eq!(streamed, result.as_ref().err().cloned());
         name(result)
     };
-    let asdca = |settings: Asdca| name(settings.solve(&problem, settled, None, &mut Unwatched));
+    let asdca = |settings: Asdca| name(settings.solve(&problem, settled, None, &mut NoMonitor));
     let subgradient =
-        |settings: Subgradient| name(settings.solve(&problem, settled, None, &mut Unwatched));
+        |settings: Subgradient| name(settings.solve(&problem, settled, None, &mut NoMonitor));
     let dual_gradient =
-        |settings: DualGradient| name(settings.solve(&problem, settled, None, &mut Unwatched));
+        |settings: DualGradient| name(settings.solve(&problem, settled, None, &mut NoMonitor));
     let batch_size = Some(0);
     let empty = Pegasos {
         batch_size,
@@ -1555,7 +1555,7 @@ fn asdca_names_a_smooth_relative() {
         fn visit<L: Loss>(self, loss: L) -> Self::Out {
             let rows = &dense(&self.0.dense, D);
             let problem = plain(rows, self.0.targets(L::TARGET), loss, LAMBDA);
-            let result = Asdca::default().solve(&problem, &budget(0.1, 10), None, &mut Unwatched);
+            let result = Asdca::default().solve(&problem, &budget(0.1, 10), None, &mut NoMonitor);
             result.err().map(|error| (error, L::SMOOTH_RELATIVE))
         }
     }
@@ -1623,8 +1623,8 @@ fn steps_that_are_too_long_are_an_error() {
             };
             for epochs in [1, 2, 3, 1000] {
                 let budget = &budget(1e-4, epochs);
-                let one = pegasos.solve(&problem, budget, None, &mut Unwatched);
-                let other = subgradient.solve(&problem, budget, None, &mut Unwatched);
+                let one = pegasos.solve(&problem, budget, None, &mut NoMonitor);
+                let other = subgradient.solve(&problem, budget, None, &mut NoMonitor);
                 let found = assert_numbers(one, &format!("{pegasos:?}"));
                 assert!(found.is_none() || epochs < 1000, "{pegasos:?}");
                 let found = assert_numbers(other, &format!("{subgradient:?}"));
@@ -1637,7 +1637,7 @@ fn steps_that_are_too_long_are_an_error() {
         };
         let mut stream = None;
         let failed = (0..1000).find_map(|_| {
-            let next = pegasos.partial_solve(&problem, stream.take(), &mut Unwatched);
+            let next = pegasos.partial_solve(&problem, stream.take(), &mut NoMonitor);
             next.map(|next| stream = Some(next)).err()
         });
         assert!(matches!(failed, Some(Error::Diverged { .. })));
@@ -1679,7 +1679,7 @@ impl Visitor for Extreme<'_> {
                     batch_size,
                     ..Pegasos::default()
                 };
-                let fit = settings.solve(&problem, budget, None, &mut Unwatched);
+                let fit = settings.solve(&problem, budget, None, &mut NoMonitor);
                 assert_numbers(fit, &format!("{what} {settings:?}"));
             };
             pegasos(false, None);
@@ -1689,20 +1689,20 @@ impl Visitor for Extreme<'_> {
                 output: (output != Output::Last).then_some(output),
                 ..Subgradient::default()
             };
-            let fit = settings.solve(&problem, budget, None, &mut Unwatched);
+            let fit = settings.solve(&problem, budget, None, &mut NoMonitor);
             assert_numbers(fit, &format!("{what} {settings:?}"));
             let settings = DualGradient {
                 output,
                 ..DualGradient::default()
             };
-            let fit = settings.solve(&problem, budget, None, &mut Unwatched);
+            let fit = settings.solve(&problem, budget, None, &mut NoMonitor);
             assert_numbers(fit, &format!("{what} {settings:?}"));
             if loss.smoothness() > 0.0 {
                 let settings = Asdca {
                     output,
                     ..Asdca::default()
                 };
-                let fit = settings.solve(&problem, budget, None, &mut Unwatched);
+                let fit = settings.solve(&problem, budget, None, &mut NoMonitor);
                 assert_numbers(fit, &format!("{what} {settings:?}"));
             }
         }
@@ -1902,7 +1902,7 @@ fn few_columns_are_a_system_of_equations_at_once() {
         weights[17] = 0.0;
         let spoilt = dense(&spoilt, 3);
         let ridge = posed(&spoilt, &y, Some(&weights), Squared, c, intercept).expect("valid");
-        let refused = Sdca::default().solve(&ridge, &budget(1e-4, 1000), None, &mut Unwatched);
+        let refused = Sdca::default().solve(&ridge, &budget(1e-4, 1000), None, &mut NoMonitor);
         assert!(matches!(refused, Err(Error::Overflow { .. })));
         let logistic = posed(&rows, &y, None, Log, c, intercept).expect("valid");
         let fit = solve(&Sdca::default(), &logistic, &budget(1e-4, 1000));

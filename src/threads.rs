@@ -15,12 +15,12 @@ use crate::one_vs_rest;
 
 /// The threads that share work.
 #[derive(Debug, Default)]
-pub(crate) struct Crew {
+pub(crate) struct ThreadPool {
     /// None beside the calling one.
     pool: Option<rayon::ThreadPool>,
 }
 
-impl Crew {
+impl ThreadPool {
     /// Up to `n_threads` threads if the work is worth sharing, else the calling one alone.
     pub(crate) fn new(n_threads: usize, is_worth_sharing: bool) -> Result<Self, Error> {
         let pool = if n_threads > 1 && is_worth_sharing {
@@ -51,7 +51,7 @@ impl Crew {
     }
 
     /// `work(number, items)` for each part of `size` items.
-    pub(crate) fn change<T: Send>(
+    pub(crate) fn for_chunks<T: Send>(
         &self,
         items: &mut [T],
         size: usize,
