@@ -35,7 +35,7 @@ use criterion::{
 };
 use ndarray::ArrayView2;
 use sdca_rs::data::{Data, Storage};
-use sdca_rs::kernel::{Index, Level, Loan, Real};
+use sdca_rs::kernel::{Borrowed, Index, Level, Real};
 use sdca_rs::loss::{Loss, SPECS, SmoothHinge, Target, Visitor, dispatch};
 use sdca_rs::order::Generator;
 use sdca_rs::problem::{Problem, Regularisation};
@@ -84,8 +84,8 @@ fn compressed<'a, F: Real, I: Index + TryFrom<usize>>(
     indices: &'a [I],
 ) -> Csr<'a, F, I> {
     let indptr: Vec<I> = (0..=N_ROWS).map(|i| small(i * PER_ROW)).collect();
-    let (values, indices) = (Loan::new(values), Loan::new(indices));
-    Csr::new(values, indices, Loan::new(&indptr), WIDE).expect("valid")
+    let (values, indices) = (Borrowed::new(values), Borrowed::new(indices));
+    Csr::new(values, indices, Borrowed::new(&indptr), WIDE).expect("valid")
 }
 
 fn targets(kind: Target) -> Vec<f64> {

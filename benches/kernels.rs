@@ -35,7 +35,7 @@ use criterion::{
 };
 use sdca_rs::kernel::gram::{self, Block, Entry, LANES};
 use sdca_rs::kernel::{
-    Index, Level, Loan, NARROW, Real, dense_axpy, dense_dot, dense_sq_norm, narrow_products,
+    Borrowed, Index, Level, NARROW, Real, dense_axpy, dense_dot, dense_sq_norm, narrow_products,
     narrow_shifted, narrow_sum, only_value, pattern_axpy, pattern_dot, sparse_axpy, sparse_dot,
     sparse_sq_norm,
 };
@@ -287,7 +287,7 @@ fn sparse<F: Real + From<f32>, I: Index + TryFrom<usize>>(criterion: &mut Criter
         let (values, indices) = (numbers::<F>(len, 3), columns::<I>(len, N_COLS, 4));
         let w = numbers::<f64>(N_COLS, 5);
         dots.bench_function(BenchmarkId::new("fast", len), |b| {
-            let (values, indices) = (Loan::new(&values), Loan::new(&indices));
+            let (values, indices) = (Borrowed::new(&values), Borrowed::new(&indices));
             b.iter(|| sparse_dot(black_box(values), black_box(indices), black_box(&w)));
         });
         dots.bench_function(BenchmarkId::new("naive", len), |b| {
@@ -302,7 +302,7 @@ fn sparse<F: Real + From<f32>, I: Index + TryFrom<usize>>(criterion: &mut Criter
         let (values, indices) = (numbers::<F>(len, 3), columns::<I>(len, N_COLS, 4));
         let mut w = numbers::<f64>(N_COLS, 5);
         axpys.bench_function(BenchmarkId::new("fast", len), |b| {
-            let (values, indices) = (Loan::new(&values), Loan::new(&indices));
+            let (values, indices) = (Borrowed::new(&values), Borrowed::new(&indices));
             b.iter(|| {
                 sparse_axpy(
                     SCALE,
@@ -336,7 +336,7 @@ fn pattern<I: Index + TryFrom<usize>>(criterion: &mut Criterion) {
         let indices = columns::<I>(len, N_COLS, 4);
         let w = numbers::<f64>(N_COLS, 5);
         dots.bench_function(BenchmarkId::new("fast", len), |b| {
-            let indices = Loan::new(&indices);
+            let indices = Borrowed::new(&indices);
             b.iter(|| pattern_dot(black_box(indices), black_box(&w)));
         });
         dots.bench_function(BenchmarkId::new("naive", len), |b| {
@@ -351,7 +351,7 @@ fn pattern<I: Index + TryFrom<usize>>(criterion: &mut Criterion) {
         let indices = columns::<I>(len, N_COLS, 4);
         let mut w = numbers::<f64>(N_COLS, 5);
         axpys.bench_function(BenchmarkId::new("fast", len), |b| {
-            let indices = Loan::new(&indices);
+            let indices = Borrowed::new(&indices);
             b.iter(|| pattern_axpy(SCALE, black_box(indices), black_box(&mut w)));
         });
         axpys.bench_function(BenchmarkId::new("naive", len), |b| {
@@ -368,7 +368,7 @@ fn only_values<F: Real + From<f32>>(criterion: &mut Criterion) {
         tests.throughput(Throughput::Elements(len as u64));
         let values = vec![F::from(0.1); len];
         tests.bench_function(BenchmarkId::new("fast", len), |b| {
-            let values = Loan::new(&values);
+            let values = Borrowed::new(&values);
             b.iter(|| only_value(black_box(values)));
         });
         tests.bench_function(BenchmarkId::new("naive", len), |b| {
@@ -385,7 +385,7 @@ fn sparse_norms<F: Real + From<f32>>(criterion: &mut Criterion) {
         norms.throughput(Throughput::Elements(len as u64));
         let values = numbers::<F>(len, 3);
         norms.bench_function(BenchmarkId::new("fast", len), |b| {
-            let values = Loan::new(&values);
+            let values = Borrowed::new(&values);
             b.iter(|| sparse_sq_norm(black_box(values)));
         });
         norms.bench_function(BenchmarkId::new("naive", len), |b| {

@@ -183,7 +183,7 @@ fn numbered<T: Ord + Clone>(data: &Data<'_>, labels: &[T]) -> Result<(Vec<T>, Ve
             why: "one for each row of X",
         });
     }
-    let mut classes = data.counting().map(|i| &labels[i]).into_vec();
+    let mut classes = data.positive_rows().map(|i| &labels[i]).into_vec();
     classes.sort_unstable();
     classes.dedup();
     if classes.len() < 2 {

@@ -107,12 +107,12 @@ pub struct Data<'a> {
     total_weight: f64,
     columns: OnceLock<Columns>,
     /// About 0, and about the mean, once it has been prepared.
-    shapes: [OnceLock<Arc<Shape>>; 2],
+    geometries: [OnceLock<Arc<RowGeometry>>; 2],
 }
 
 /// Where rows lie: about their mean, or about 0.
 #[derive(Debug)]
-pub(crate) struct Shape {
+pub(crate) struct RowGeometry {
     /// The weighted mean row, or zeros.
     pub(crate) mu: Vec<f64>,
     /// `|mu|^2`.
@@ -163,7 +163,7 @@ impl<'a> Data<'a> {
             weights,
             total_weight,
             columns: OnceLock::new(),
-            shapes: Default::default(),
+            geometries: Default::default(),
         })
     }
 }
@@ -206,7 +206,7 @@ impl<'a> Data<'a> {
     }
 
     /// The rows of positive weight.
-    pub(crate) fn counting(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn positive_rows(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.n_rows()).filter(|&i| self.weight(i) > 0.0)
     }
 
@@ -320,38 +320,42 @@ impl<'a> Data<'a> {
     /// for several problems, of other classes or other values of `C`. A problem alone computes it for itself.
     pub fn prepare(&self, fit_intercept: bool, context: &mut RunContext<'_>) -> Result<(), Error> {
         error::catch(|| {
-            let kept = &self.shapes[usize::from(fit_intercept)];
+            let kept = &self.geometries[usize::from(fit_intercept)];
             if kept.get().is_none() {
-                let shape = Arc::new(self.find_shape(fit_intercept, context)?);
-                kept.get_or_init(|| shape);
+                let geometry = Arc::new(self.compute_geometry(fit_intercept, context)?);
+                kept.get_or_init(|| geometry);
             }
             Ok(())
         })
     }
 
     /// Where the rows lie about their mean, or about 0.
-    pub(crate) fn shape(
+    pub(crate) fn geometry(
         &self,
         centred: bool,
         context: &mut RunContext<'_>,
-    ) -> Result<Arc<Shape>, Error> {
-        match self.shapes[usize::from(centred)].get() {
-            Some(shape) => Ok(Arc::clone(shape)),
-            None => self.find_shape(centred, context).map(Arc::new),
+    ) -> Result<Arc<RowGeometry>, Error> {
+        match self.geometries[usize::from(centred)].get() {
+            Some(geometry) => Ok(Arc::clone(geometry)),
+            None => self.compute_geometry(centred, context).map(Arc::new),
         }
     }
 
-    fn find_shape(&self, centred: bool, context: &mut RunContext<'_>) -> Result<Shape, Error> {
+    fn compute_geometry(
+        &self,
+        centred: bool,
+        context: &mut RunContext<'_>,
+    ) -> Result<RowGeometry, Error> {
         let mut mu = memory::zeros(self.n_cols());
         if centred {
             let share = |i| self.weight(i) / self.total_weight;
             self.add_rows(share, &mut mu, context)?;
         }
-        Shape::about(self, mu, centred, context)
+        RowGeometry::about(self, mu, centred, context)
     }
 }
 
-impl Shape {
+impl RowGeometry {
     /// Where the rows lie about `mu`, which is 0 unless they are `centred`.
     pub(crate) fn about(
         data: &Data<'_>,

@@ -9,7 +9,7 @@ use crate::loss::Target;
 use crate::loss::blocks::LossBlocks;
 
 /// A sum of products below this has lost digits to underflow.
-pub(crate) const LEAST_MASS: f64 = f64::MIN_POSITIVE / f64::EPSILON;
+pub(crate) const MIN_MASS: f64 = f64::MIN_POSITIVE / f64::EPSILON;
 
 /// Makes `sum_i c_i a_i = 0` by scaling the values of the heavier sign towards 0.
 ///
@@ -33,7 +33,7 @@ pub fn balance(dual: &mut [f64], weight: impl Fn(usize) -> f64) {
     // One of the two factors is 1.
     let (lighter, heavier) = (above.min(below), above.max(below));
     // Neither sums nor their quotient may have lost digits; and an infinite sum tells nothing.
-    let is_exact = lighter >= LEAST_MASS && lighter / heavier >= LEAST_MASS;
+    let is_exact = lighter >= MIN_MASS && lighter / heavier >= MIN_MASS;
     let lighter = if is_exact { lighter } else { 0.0 };
     let scale_above = if above > 0.0 { lighter / above } else { 1.0 };
     let scale_below = if below > 0.0 { lighter / below } else { 1.0 };
@@ -48,12 +48,12 @@ const LANES: usize = 8;
 
 /// The same minimum of a sum with kinks, with sides that lie `apart` from it: those of the search may lie at a
 /// kink, where rounding decides about the slope, or far away.
-pub(crate) fn with_close_sides(
+pub(crate) fn with_nearby_sides(
     minimum: Minimum,
-    apart: f64,
+    offset: f64,
     mut at: impl FnMut(f64) -> Result<(f64, f64), Error>,
 ) -> Result<Minimum, Error> {
-    let sides = (minimum.b - apart, minimum.b + apart);
+    let sides = (minimum.b - offset, minimum.b + offset);
     let (_, down) = at(sides.0)?;
     let (_, up) = at(sides.1)?;
     let mix = up / (up - down);
@@ -71,45 +71,49 @@ pub(crate) fn with_close_sides(
 /// [`minimise`] for a function that may fail.
 pub(crate) fn try_minimise(
     start: f64,
-    reach: f64,
+    inverse_curvature: f64,
     precision: f64,
     mut at: impl FnMut(f64) -> Result<(f64, f64), Error>,
 ) -> Result<Minimum, Error> {
-    let mut alive = Ok(());
-    let minimum = minimise(start, reach, precision, |b| {
+    let mut outcome = Ok(());
+    let minimum = minimise(start, inverse_curvature, precision, |b| {
         at(b).unwrap_or_else(|error| {
-            alive = Err(error);
+            outcome = Err(error);
             // A slope of 0 ends the search.
             (f64::INFINITY, 0.0)
         })
     });
-    alive.map(|()| minimum)
+    outcome.map(|()| minimum)
 }
 
 /// A point on the graph of a convex function, with a subgradient.
 #[derive(Clone, Copy)]
-struct Touch {
+struct Tangent {
     b: f64,
     value: f64,
     slope: f64,
 }
 
-/// [`minimise`]'s `reach` for a mean of smooth losses: for one of curvature 1/4 or 1 half of it or less would
+/// [`minimise`]'s `inverse_curvature` for a mean of smooth losses: for one of curvature 1/4 or 1 half of it or less would
 /// do.
-const REACH: f64 = 8.0;
+const INVERSE_CURVATURE: f64 = 8.0;
 
 /// The same for a loss: 0, as there is nothing to go by, for one with kinks.
-pub(crate) fn reach(loss: &dyn LossBlocks) -> f64 {
-    if loss.smoothness() > 0.0 { REACH } else { 0.0 }
+pub(crate) fn inverse_curvature(loss: &dyn LossBlocks) -> f64 {
+    if loss.smoothness() > 0.0 {
+        INVERSE_CURVATURE
+    } else {
+        0.0
+    }
 }
 
 /// How far beside a kink rounding no longer decides about slopes, as a part of what predictions are about.
-const BESIDE: f64 = 1e-9;
+const KINK_OFFSET: f64 = 1e-9;
 
 /// How far from a minimiser `b` slopes are to be taken, where the mean loss is `value`: beside it for a loss with kinks,
 /// as `b` then is at one, where rounding would decide about the slope of a row, and with that about a step or a dual
 /// point.
-pub(crate) fn apart(loss: &dyn LossBlocks, b: f64, value: f64) -> f64 {
+pub(crate) fn kink_offset(loss: &dyn LossBlocks, b: f64, value: f64) -> f64 {
     if !loss.has_kinks() {
         return 0.0;
     }
@@ -118,7 +122,7 @@ pub(crate) fn apart(loss: &dyn LossBlocks, b: f64, value: f64) -> f64 {
         Target::Label => 1.0,
         Target::Real | Target::NonNegative => value,
     };
-    BESIDE * b.abs().max(size)
+    KINK_OFFSET * b.abs().max(size)
 }
 
 /// A slope that expects the minimum no farther away than that is none: rounding leaves as much of a sum of
@@ -157,8 +161,8 @@ impl Minimum {
         }
     }
 
-    fn between(left: Touch, right: Touch) -> Self {
-        let Touch { b, value, .. } = if right.value < left.value {
+    fn between(left: Tangent, right: Tangent) -> Self {
+        let Tangent { b, value, .. } = if right.value < left.value {
             right
         } else {
             left
@@ -179,32 +183,33 @@ impl Minimum {
 
 /// A minimiser of the convex function whose value and subgradient `at` returns.
 ///
-/// It is expected within `reach` times the slope at `start`, where that is not 0 for nothing is known;
+/// It is expected within `inverse_curvature` times the slope at `start`, where that is not 0 for nothing is known;
 /// whether it is only decides about the number of trials. The search ends as soon as the value is provably
 /// within `precision * |value|` of the minimum: the tangents at the ends of the bracket bound it from below. Their intersection is also the next
 /// trial, which is exact at a kink, in turn with the zero of the interpolated slope, which is exact
 /// on a parabola; if two trials together have not halved the bracket, the next one bisects it.
 pub fn minimise(
     start: f64,
-    reach: f64,
+    inverse_curvature: f64,
     precision: f64,
     mut at: impl FnMut(f64) -> (f64, f64),
 ) -> Minimum {
-    let mut touch = |b: f64| {
+    let mut tangent = |b: f64| {
         let (value, slope) = at(b);
         // What rounding leaves of a sum that is 0 must not decide where on a flat bottom the search ends.
-        let is_flat = reach > 0.0 && slope.abs() * reach <= FLAT * (1e3 * value.abs()).min(1.0);
+        let is_flat = inverse_curvature > 0.0
+            && slope.abs() * inverse_curvature <= FLAT * (1e3 * value.abs()).min(1.0);
         let slope = if is_flat { 0.0 } else { slope };
-        Touch { b, value, slope }
+        Tangent { b, value, slope }
     };
-    let mut first = touch(start);
+    let mut first = tangent(start);
     if start.abs() > FAR {
-        let zero = touch(0.0);
+        let zero = tangent(0.0);
         if zero.value < first.value {
             first = zero;
         }
     }
-    let Some((mut left, mut right)) = bracket(first, reach, &mut touch) else {
+    let Some((mut left, mut right)) = bracket(first, inverse_curvature, &mut tangent) else {
         return Minimum::at(first.b, first.value);
     };
     let mut widths = [f64::INFINITY; 2];
@@ -246,7 +251,7 @@ pub fn minimise(
         if !(left.b < b && b < right.b) {
             return Minimum::between(left, right);
         }
-        let next = touch(b);
+        let next = tangent(b);
         if next.slope <= 0.0 {
             left = next;
         } else {
@@ -259,10 +264,10 @@ pub fn minimise(
 /// Walks downhill from `first` with growing steps until the slope changes sign. `None` if `first` is
 /// a minimiser itself. The ends may coincide in one point of slope 0.
 fn bracket(
-    first: Touch,
-    reach: f64,
-    touch: &mut impl FnMut(f64) -> Touch,
-) -> Option<(Touch, Touch)> {
+    first: Tangent,
+    inverse_curvature: f64,
+    tangent: &mut impl FnMut(f64) -> Tangent,
+) -> Option<(Tangent, Tangent)> {
     // Nor is there a way downhill where the slope is NaN.
     if first.slope == 0.0 || first.slope.is_nan() {
         return None;
@@ -271,8 +276,8 @@ fn bracket(
     let mut near = first;
     // Not below what rounding would swallow, and not so far that a loss like `exp` overflows.
     let size = first.b.abs();
-    let mut step = if reach > 0.0 {
-        (reach * first.slope.abs())
+    let mut step = if inverse_curvature > 0.0 {
+        (inverse_curvature * first.slope.abs())
             .min(size.max(1.0))
             .max(1e-12 * size)
     } else {
@@ -291,7 +296,7 @@ fn bracket(
             // The function falls as far as numbers go.
             return Some((near, near));
         }
-        let far = touch(b);
+        let far = tangent(b);
         let goes_on = far.slope * downhill < 0.0 && !far.value.is_nan();
         // A slope that underflows to 0 (a minimum at infinity) ends the walk too, and so does NaN.
         if !goes_on {

@@ -5,7 +5,7 @@
 //!
 //! Sparse matrices come from numpy, whose arrays another thread can write while we read. Checking an
 //! index once is then not enough: it may have changed before it is used. So the arrays are held as
-//! [`Loan`]s, of which indices are read by relaxed atomic loads (plain moves on every CPU we build
+//! [`Borrowed`]s, of which indices are read by relaxed atomic loads (plain moves on every CPU we build
 //! for): a concurrent write is no data race, and each index is checked at the very use of the value
 //! that was read. An index found out of range is raised ([`error::catch`]), which costs the loop
 //! nothing.
@@ -109,34 +109,34 @@ macro_rules! index {
 
 index!(i32, i64, u32, u64, usize);
 
-/// A borrowed array. Of one of integers, the owner may let other threads write to it: see [`Loan::from_raw`].
+/// A borrowed array. Of one of integers, the owner may let other threads write to it: see [`Borrowed::from_raw`].
 #[derive(Debug)]
-pub struct Loan<'a, T> {
+pub struct Borrowed<'a, T> {
     start: *const T,
     len: usize,
-    lender: PhantomData<&'a [T]>,
+    lifetime: PhantomData<&'a [T]>,
 }
 
-impl<T> Clone for Loan<'_, T> {
+impl<T> Clone for Borrowed<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Loan<'_, T> {}
+impl<T> Copy for Borrowed<'_, T> {}
 
-// SAFETY: a Loan gives out nothing but copies of elements: of those that can be indices, read atomically.
-unsafe impl<T: Element> Send for Loan<'_, T> {}
+// SAFETY: a Borrowed gives out nothing but copies of elements: of those that can be indices, read atomically.
+unsafe impl<T: Element> Send for Borrowed<'_, T> {}
 // SAFETY: as above.
-unsafe impl<T: Element> Sync for Loan<'_, T> {}
+unsafe impl<T: Element> Sync for Borrowed<'_, T> {}
 
-impl<'a, T: Element> Loan<'a, T> {
+impl<'a, T: Element> Borrowed<'a, T> {
     /// Borrows a slice.
     pub fn new(slice: &'a [T]) -> Self {
         Self {
             start: slice.as_ptr(),
             len: slice.len(),
-            lender: PhantomData,
+            lifetime: PhantomData,
         }
     }
 
@@ -150,7 +150,7 @@ impl<'a, T: Element> Loan<'a, T> {
         Self {
             start,
             len,
-            lender: PhantomData,
+            lifetime: PhantomData,
         }
     }
 
@@ -181,7 +181,7 @@ impl<'a, T: Element> Loan<'a, T> {
         Self {
             start,
             len: to - from,
-            lender: PhantomData,
+            lifetime: PhantomData,
         }
     }
 
@@ -232,7 +232,7 @@ const PREFETCH: usize = 128;
 /// Bytes in a cache line.
 const LINE: usize = 64;
 
-/// Asks for the memory of `slice[from..to]` to be fetched, see [`Loan::prefetch`].
+/// Asks for the memory of `slice[from..to]` to be fetched, see [`Borrowed::prefetch`].
 #[inline]
 pub fn prefetch<T>(slice: &[T], from: usize, to: usize) {
     prefetch_lines(slice.as_ptr(), from, to);
@@ -271,7 +271,7 @@ fn prefetch_line(at: *const u8) {
 /// Ends the run from the depths of a kernel: an index that was valid at the start no longer is.
 #[cold]
 #[inline(never)]
-fn stray_index(found: i64, n_cols: usize) -> ! {
+fn invalid_index(found: i64, n_cols: usize) -> ! {
     error::raise(Error::ColumnIndex { found, n_cols })
 }
 
@@ -297,7 +297,7 @@ fn sum(n: usize, term: impl Fn(usize) -> f64) -> f64 {
 fn at<I: Index>(w: &[f64], j: I) -> f64 {
     match w.get(j.to_usize()) {
         Some(&w) => w,
-        None => stray_index(j.to_i64(), w.len()),
+        None => invalid_index(j.to_i64(), w.len()),
     }
 }
 
@@ -307,7 +307,7 @@ fn at_mut<I: Index>(w: &mut [f64], j: I) -> &mut f64 {
     let n_cols = w.len();
     match w.get_mut(j.to_usize()) {
         Some(w) => w,
-        None => stray_index(j.to_i64(), n_cols),
+        None => invalid_index(j.to_i64(), n_cols),
     }
 }
 
@@ -315,14 +315,18 @@ fn at_mut<I: Index>(w: &mut [f64], j: I) -> &mut f64 {
 #[inline(always)]
 fn column<I: Index>(j: I, n_cols: usize) -> usize {
     if j.to_usize() >= n_cols {
-        stray_index(j.to_i64(), n_cols);
+        invalid_index(j.to_i64(), n_cols);
     }
     j.to_usize()
 }
 
 /// `sum_k values_k w[indices_k]`; both arrays have the same length.
 #[inline(always)]
-pub fn sparse_dot<F: Real, I: Index>(values: Loan<'_, F>, indices: Loan<'_, I>, w: &[f64]) -> f64 {
+pub fn sparse_dot<F: Real, I: Index>(
+    values: Borrowed<'_, F>,
+    indices: Borrowed<'_, I>,
+    w: &[f64],
+) -> f64 {
     sum(values.len().min(indices.len()), |k| {
         // SAFETY: k is less than the shorter of the two lengths.
         let (x, j) = unsafe { (values.get_unchecked(k), indices.get_unchecked(k)) };
@@ -332,7 +336,7 @@ pub fn sparse_dot<F: Real, I: Index>(values: Loan<'_, F>, indices: Loan<'_, I>, 
 
 /// `sum_k w[indices_k]`.
 #[inline(always)]
-pub fn pattern_dot<I: Index>(indices: Loan<'_, I>, w: &[f64]) -> f64 {
+pub fn pattern_dot<I: Index>(indices: Borrowed<'_, I>, w: &[f64]) -> f64 {
     sum(indices.len(), |k| {
         // SAFETY: k is less than the length.
         let j = unsafe { indices.get_unchecked(k) };
@@ -344,8 +348,8 @@ pub fn pattern_dot<I: Index>(indices: Loan<'_, I>, w: &[f64]) -> f64 {
 #[inline(always)]
 pub fn sparse_axpy<F: Real, I: Index>(
     scale: f64,
-    values: Loan<'_, F>,
-    indices: Loan<'_, I>,
+    values: Borrowed<'_, F>,
+    indices: Borrowed<'_, I>,
     w: &mut [f64],
 ) {
     for (x, j) in values.iter().zip(indices.iter()) {
@@ -355,7 +359,7 @@ pub fn sparse_axpy<F: Real, I: Index>(
 
 /// `w[indices_k] += scale`.
 #[inline(always)]
-pub fn pattern_axpy<I: Index>(scale: f64, indices: Loan<'_, I>, w: &mut [f64]) {
+pub fn pattern_axpy<I: Index>(scale: f64, indices: Borrowed<'_, I>, w: &mut [f64]) {
     for j in indices.iter() {
         *at_mut(w, j) += scale;
     }
@@ -363,7 +367,7 @@ pub fn pattern_axpy<I: Index>(scale: f64, indices: Loan<'_, I>, w: &mut [f64]) {
 
 /// Calls `f(indices_k)` for each `k`; the indices are less than `n_cols`.
 #[inline]
-pub fn pattern_visit<I: Index>(indices: Loan<'_, I>, n_cols: usize, f: &mut impl FnMut(usize)) {
+pub fn pattern_visit<I: Index>(indices: Borrowed<'_, I>, n_cols: usize, f: &mut impl FnMut(usize)) {
     for j in indices.iter() {
         f(column(j, n_cols));
     }
@@ -372,8 +376,8 @@ pub fn pattern_visit<I: Index>(indices: Loan<'_, I>, n_cols: usize, f: &mut impl
 /// Calls `f(indices_k, values_k)` for each `k`; the indices are less than `n_cols`.
 #[inline]
 pub fn sparse_visit<F: Real, I: Index>(
-    values: Loan<'_, F>,
-    indices: Loan<'_, I>,
+    values: Borrowed<'_, F>,
+    indices: Borrowed<'_, I>,
     n_cols: usize,
     f: &mut impl FnMut(usize, f64),
 ) {
@@ -384,7 +388,7 @@ pub fn sparse_visit<F: Real, I: Index>(
 
 /// `sum_k values_k^2`.
 #[inline]
-pub fn sparse_sq_norm<F: Real>(values: Loan<'_, F>) -> f64 {
+pub fn sparse_sq_norm<F: Real>(values: Borrowed<'_, F>) -> f64 {
     sum(values.len(), |k| {
         // SAFETY: k is less than the length.
         let x = unsafe { values.get_unchecked(k) }.into();
@@ -394,7 +398,7 @@ pub fn sparse_sq_norm<F: Real>(values: Loan<'_, F>) -> f64 {
 
 /// Whether all values are the same number, and which; 0 if there are none.
 #[inline]
-pub fn only_value<F: Real>(values: Loan<'_, F>) -> Option<f64> {
+pub fn only_value<F: Real>(values: Borrowed<'_, F>) -> Option<f64> {
     let Some(first) = values.iter().next().map(Into::into) else {
         return Some(0.0);
     };

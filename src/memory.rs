@@ -33,13 +33,13 @@ pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Vec<T> {
 /// An empty vector with room for `len` items.
 pub(crate) fn with_capacity<T>(len: usize) -> Vec<T> {
     let mut vec = Vec::new();
-    granted::<T>(len, vec.try_reserve_exact(len));
+    check_reserved::<T>(len, vec.try_reserve_exact(len));
     vec
 }
 
 /// Appends an item.
 pub(crate) fn push<T>(vec: &mut Vec<T>, item: T) {
-    granted::<T>(vec.len() + 1, vec.try_reserve(1));
+    check_reserved::<T>(vec.len() + 1, vec.try_reserve(1));
     vec.push(item);
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn extend<T>(vec: &mut Vec<T>, items: impl IntoIterator<Item = T>) {
     let items = items.into_iter();
     match items.size_hint() {
         (least, Some(most)) if least == most => {
-            granted::<T>(vec.len() + least, vec.try_reserve(least));
+            check_reserved::<T>(vec.len() + least, vec.try_reserve(least));
             vec.extend(items);
         }
         _ => items.for_each(|item| push(vec, item)),
@@ -58,7 +58,7 @@ pub(crate) fn extend<T>(vec: &mut Vec<T>, items: impl IntoIterator<Item = T>) {
 /// Makes a vector one of `len` items, new ones with this value.
 pub(crate) fn resize<T: Clone>(vec: &mut Vec<T>, len: usize, value: T) {
     let more = len.saturating_sub(vec.len());
-    granted::<T>(len, vec.try_reserve_exact(more));
+    check_reserved::<T>(len, vec.try_reserve_exact(more));
     vec.resize(len, value);
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn assign<T: Clone>(vec: &mut Vec<T>, items: &[T]) {
 }
 
 /// Raises the error if so many bytes are not to be had for the moment, for code of others that would end the process.
-pub(crate) fn probe(bytes: usize) {
+pub(crate) fn check_available(bytes: usize) {
     drop(std::hint::black_box(with_capacity::<u8>(bytes)));
 }
 
@@ -97,7 +97,7 @@ impl<T: Clone> Duplicate<T> for [T] {
     }
 }
 
-fn granted<T>(len: usize, answer: Result<(), TryReserveError>) {
+fn check_reserved<T>(len: usize, answer: Result<(), TryReserveError>) {
     if answer.is_err() || IS_EXHAUSTED.load(Ordering::Relaxed) {
         let bytes = len.saturating_mul(size_of::<T>());
         error::raise(Error::Memory { bytes });

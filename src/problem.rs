@@ -24,7 +24,7 @@ use std::sync::Arc;
 use crate::data::Data;
 use crate::error::Error;
 use crate::intercept::{self, Minimum};
-use crate::loss::blocks::{Labels, LossBlocks};
+use crate::loss::blocks::{LossBlocks, TargetBlock};
 use crate::loss::{Loss, Target};
 use crate::memory;
 use crate::penalty::{L2, Penalty};
@@ -78,7 +78,7 @@ impl<'a> Problem<'a> {
     ) -> Result<Self, Error> {
         let problem = Self::part_of(data, targets, loss, regularisation, fit_intercept)?;
         if problem.loss().target() == Target::Label {
-            let mut labels = problem.data.counting().map(|i| targets[i]);
+            let mut labels = problem.data.positive_rows().map(|i| targets[i]);
             let first = labels.next();
             if labels.all(|y| Some(y) == first) {
                 return Err(Error::OneClass);
@@ -231,7 +231,7 @@ impl<'a> Problem<'a> {
 
     /// `c_i / W`, or 1 if there are no weights, for [`intercept::balance`].
     #[inline]
-    pub(crate) fn mass(&self, i: usize) -> f64 {
+    pub(crate) fn weight_fraction(&self, i: usize) -> f64 {
         self.data
             .weights()
             .map_or(1.0, |c| c[i] / self.total_weight())
@@ -239,12 +239,12 @@ impl<'a> Problem<'a> {
 
     /// What predictions are measured in: 1 for labels, and where losses are curved, which has a scale of its own; else
     /// how far targets are from their mean or, without an intercept, from 0. Then losses are in the same units.
-    pub(crate) fn unit(&self) -> f64 {
+    pub(crate) fn prediction_scale(&self) -> f64 {
         if self.loss().target() == Target::Label || !self.loss().has_kinks() {
             return 1.0;
         }
         let mean_of = |term: &dyn Fn(f64) -> f64| {
-            let terms = self.data.counting().map(|i| {
+            let terms = self.data.positive_rows().map(|i| {
                 let share = self.weight(i) / self.total_weight();
                 share * term(self.targets[i])
             });
@@ -286,7 +286,7 @@ impl<'a> Problem<'a> {
         let losses = self.data.by_blocks(context, |block| {
             let mut p = memory::zeros(block.len());
             self.rows().products(block.start, coef, &mut p);
-            self.loss().values(&p, intercept, self.labels(block))
+            self.loss().values(&p, intercept, self.target_block(block))
         })?;
         Ok(losses.iter().sum::<f64>() / self.total_weight() + self.penalty.value(coef))
     }
@@ -344,7 +344,7 @@ impl<'a> Problem<'a> {
         self.evaluate_dual(precision, point, context)
     }
 
-    /// [`Self::evaluate`], apart from what takes an iterator: to be compiled once for a problem.
+    /// [`Self::evaluate`], offset from what takes an iterator: to be compiled once for a problem.
     fn evaluate_dual(
         &self,
         precision: f64,
@@ -355,7 +355,7 @@ impl<'a> Problem<'a> {
         let mut coef = std::mem::take(&mut point.coef);
         let conjugate = self.coef_of(&point.dual, &mut coef, context)?;
         point.coef = coef;
-        let primal = self.settle(precision, point, context)?;
+        let primal = self.find_intercept(precision, point, context)?;
         let (dual, support) = self.dual(&point.dual, conjugate, context)?;
         point.certificate = Certificate::new(primal, dual, support);
         Ok(())
@@ -373,7 +373,7 @@ impl<'a> Problem<'a> {
         point: &mut Point,
         context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
-        point.take(coef, dual);
+        point.assign(coef, dual);
         let (_, dual) = self.evaluate_both(&mut point.dual, context)?;
         self.pair(dual, precision, point, context)
     }
@@ -400,7 +400,7 @@ impl<'a> Problem<'a> {
         point: &mut Point,
         context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
-        let primal = self.settle(precision, point, context)?;
+        let primal = self.find_intercept(precision, point, context)?;
         let bound = dual - self.rounding_of(&point.dual, context)?;
         point.certificate = Certificate::new(primal, bound, support);
         Ok(())
@@ -441,7 +441,7 @@ impl<'a> Problem<'a> {
         point: &mut Point,
         context: &mut RunContext<'_>,
     ) -> Result<bool, Error> {
-        point.take(coef, dual);
+        point.assign(coef, dual);
         let (coef, (dual, support)) = self.evaluate_both(&mut point.dual, context)?;
         if !probably {
             self.pair((dual, support), precision, point, context)?;
@@ -456,7 +456,7 @@ impl<'a> Problem<'a> {
             intercept: point.intercept,
             ..Point::default()
         };
-        let primal = self.settle(precision, &mut of_dual, context)?;
+        let primal = self.find_intercept(precision, &mut of_dual, context)?;
         of_dual.certificate = Certificate::new(primal, dual, support);
         if of_dual.certificate.is_within(tol) {
             *point = of_dual;
@@ -504,7 +504,7 @@ impl<'a> Problem<'a> {
         let coef = std::mem::replace(&mut point.coef, nothing);
         let intercept = std::mem::take(&mut point.intercept);
         let precision = self.slopes_precision(precision);
-        let at_zero = self.settle(precision, point, context)?;
+        let at_zero = self.find_intercept(precision, point, context)?;
         if !at_zero.is_finite() {
             return Err(Error::Overflow {
                 what: "the objective without coefficients",
@@ -534,17 +534,18 @@ impl<'a> Problem<'a> {
     /// better one.
     fn try_slopes(&self, point: &mut Point, context: &mut RunContext<'_>) -> Result<(), Error> {
         let b = point.intercept;
-        let apart = if self.fit_intercept {
-            intercept::apart(self.loss(), b, point.certificate.primal)
+        let offset = if self.fit_intercept {
+            intercept::kink_offset(self.loss(), b, point.certificate.primal)
         } else {
             0.0
         };
         let mut slopes = memory::zeros(self.n_rows());
         context.fill(&mut slopes, self.data.block_size(), |from, slopes| {
             let block = from..from + slopes.len();
-            let (p, labels) = (&point.predictions[block.clone()], self.labels(block));
-            let sides = (b - apart, b + apart);
-            self.loss().mixed_dual_values(p, sides, 0.5, labels, slopes);
+            let (p, targets) = (&point.predictions[block.clone()], self.target_block(block));
+            let sides = (b - offset, b + offset);
+            self.loss()
+                .mixed_dual_values(p, sides, 0.5, targets, slopes);
         })?;
         self.balance(&mut slopes);
         let mut of_slopes = Vec::new();
@@ -560,7 +561,7 @@ impl<'a> Problem<'a> {
     /// Makes a dual point feasible if there is an intercept.
     fn balance(&self, a: &mut [f64]) {
         if self.fit_intercept {
-            intercept::balance(a, |i| self.mass(i));
+            intercept::balance(a, |i| self.weight_fraction(i));
         }
     }
 
@@ -582,7 +583,7 @@ impl<'a> Problem<'a> {
     }
 
     /// Predictions and intercept for the coefficients of `point`; returns `P`.
-    fn settle(
+    fn find_intercept(
         &self,
         precision: f64,
         point: &mut Point,
@@ -607,8 +608,8 @@ impl<'a> Problem<'a> {
         } else {
             *b = 0.0;
             let sums = self.data.by_blocks(context, |block| {
-                let labels = self.labels(block.clone());
-                self.loss().values(&predictions[block], 0.0, labels)
+                let targets = self.target_block(block.clone());
+                self.loss().values(&predictions[block], 0.0, targets)
             })?;
             sums.iter().sum::<f64>() / self.total_weight()
         };
@@ -623,10 +624,10 @@ impl<'a> Problem<'a> {
         context: &mut RunContext<'_>,
     ) -> Result<(f64, usize), Error> {
         let blocks = self.data.by_blocks(context, |block| {
-            let labels = self.labels(block.clone());
+            let targets = self.target_block(block.clone());
             let counts = |i: &usize| a[*i] != 0.0 && self.weight(*i) > 0.0;
             let support = block.clone().filter(counts).count();
-            (self.loss().conjugates(&a[block], labels), support)
+            (self.loss().conjugates(&a[block], targets), support)
         })?;
         let conjugates: f64 = blocks.iter().map(|block| block.0).sum();
         let support = blocks.iter().map(|block| block.1).sum();
@@ -635,8 +636,8 @@ impl<'a> Problem<'a> {
     }
 
     /// Targets and weights of a block of rows.
-    pub(crate) fn labels(&self, block: Range<usize>) -> Labels<'a> {
-        Labels {
+    pub(crate) fn target_block(&self, block: Range<usize>) -> TargetBlock<'a> {
+        TargetBlock {
             c: self.data.weights().map(|c| &c[block.clone()]),
             y: &self.targets[block],
         }
@@ -647,13 +648,13 @@ impl<'a> Problem<'a> {
     #[doc(hidden)]
     pub fn is_perfect(&self, point: &Point) -> bool {
         let sums = self.data.blocks().map(|block| {
-            let labels = self.labels(block.clone());
+            let targets = self.target_block(block.clone());
             let p = &point.predictions[block];
             let unit = 64.0 * f64::EPSILON;
-            self.loss().rounding(p, unit, point.intercept, labels)
+            self.loss().rounding(p, unit, point.intercept, targets)
         });
         // Or what underflow leaves.
-        let floor = (sums.sum::<f64>() / self.total_weight()).max(intercept::LEAST_MASS);
+        let floor = (sums.sum::<f64>() / self.total_weight()).max(intercept::MIN_MASS);
         floor.is_finite() && point.certificate.primal <= floor && point.certificate.gap <= floor
     }
 
@@ -665,8 +666,8 @@ impl<'a> Problem<'a> {
         precision: f64,
         context: &mut RunContext<'_>,
     ) -> Result<Minimum, Error> {
-        let reach = intercept::reach(self.loss());
-        intercept::try_minimise(start, reach, precision, |b| {
+        let inverse_curvature = intercept::inverse_curvature(self.loss());
+        intercept::try_minimise(start, inverse_curvature, precision, |b| {
             self.mean_loss(predictions, b, context)
         })
     }
@@ -679,9 +680,9 @@ impl<'a> Problem<'a> {
         context: &mut RunContext<'_>,
     ) -> Result<(f64, f64), Error> {
         self.mean_of_pairs(context, |block| {
-            let labels = self.labels(block.clone());
+            let targets = self.target_block(block.clone());
             self.loss()
-                .values_and_slopes(&predictions[block], b, labels)
+                .values_and_slopes(&predictions[block], b, targets)
         })
     }
 
@@ -711,17 +712,22 @@ impl<'a> Problem<'a> {
             };
             (label, weight / self.total_weight())
         });
-        intercept::minimise(start, intercept::reach(self.loss()), precision, |b| {
-            shares
-                .iter()
-                .fold((0.0, 0.0), |(value, slope), &(y, share)| {
-                    let more = |sum: f64, of_label: f64| sum + weigh(share, of_label);
-                    (
-                        more(value, self.loss().value(b, y)),
-                        more(slope, self.loss().slope(b, y)),
-                    )
-                })
-        })
+        intercept::minimise(
+            start,
+            intercept::inverse_curvature(self.loss()),
+            precision,
+            |b| {
+                shares
+                    .iter()
+                    .fold((0.0, 0.0), |(value, slope), &(y, share)| {
+                        let more = |sum: f64, of_label: f64| sum + weighted(share, of_label);
+                        (
+                            more(value, self.loss().value(b, y)),
+                            more(slope, self.loss().slope(b, y)),
+                        )
+                    })
+            },
+        )
     }
 }
 
@@ -730,7 +736,7 @@ const SLOPES_PRECISION: f64 = 1e-14;
 
 /// `c v`, where an infinite `v` of an absent row counts for nothing.
 #[inline]
-fn weigh(c: f64, v: f64) -> f64 {
+fn weighted(c: f64, v: f64) -> f64 {
     if c == 0.0 { 0.0 } else { c * v }
 }
 
@@ -762,7 +768,7 @@ impl Point {
     }
 
     /// Becomes a copy of another point, but for its predictions, in the memory that it has.
-    pub(crate) fn hold(&mut self, other: &Self) {
+    pub(crate) fn copy_from(&mut self, other: &Self) {
         memory::assign(&mut self.dual, &other.dual);
         memory::assign(&mut self.coef, &other.coef);
         self.intercept = other.intercept;
@@ -771,7 +777,7 @@ impl Point {
     }
 
     /// Becomes a model and a dual point, in the memory that it has.
-    fn take(&mut self, coef: impl IntoIterator<Item = f64>, dual: impl IntoIterator<Item = f64>) {
+    fn assign(&mut self, coef: impl IntoIterator<Item = f64>, dual: impl IntoIterator<Item = f64>) {
         self.coef.clear();
         memory::extend(&mut self.coef, coef);
         self.dual.clear();

@@ -20,28 +20,28 @@ const RESERVE: Layout = match Layout::from_size_align(1 << 20, 16) {
 
 /// The allocator of the extension for Python.
 pub(crate) struct WithReserve {
-    held: AtomicPtr<u8>,
+    block: AtomicPtr<u8>,
     /// Told whether the reserve has been used.
-    tell: fn(bool),
+    on_use: fn(bool),
 }
 
 impl WithReserve {
-    pub(crate) const fn new(tell: fn(bool)) -> Self {
+    pub(crate) const fn new(on_use: fn(bool)) -> Self {
         Self {
-            held: AtomicPtr::new(ptr::null_mut()),
-            tell,
+            block: AtomicPtr::new(ptr::null_mut()),
+            on_use,
         }
     }
 
     /// Fills the reserve, if it is empty and there is memory.
     pub(crate) fn fill(&self) {
-        if self.held.load(Ordering::Acquire).is_null() {
+        if self.block.load(Ordering::Acquire).is_null() {
             // SAFETY: the layout is not of size 0.
             let block = unsafe { System.alloc(RESERVE) };
             if block.is_null() {
                 return;
             }
-            let swapped = self.held.compare_exchange(
+            let swapped = self.block.compare_exchange(
                 ptr::null_mut(),
                 block,
                 Ordering::AcqRel,
@@ -52,17 +52,17 @@ impl WithReserve {
                 unsafe { System.dealloc(block, RESERVE) };
             }
         }
-        (self.tell)(false);
+        (self.on_use)(false);
     }
 
     /// Gives the reserve back to the system; says whether there was any.
     #[cold]
     fn release(&self) -> bool {
-        let block = self.held.swap(ptr::null_mut(), Ordering::AcqRel);
+        let block = self.block.swap(ptr::null_mut(), Ordering::AcqRel);
         if block.is_null() {
             return false;
         }
-        (self.tell)(true);
+        (self.on_use)(true);
         // SAFETY: the block was allocated with this layout, and whoever has swapped it out is alone with it.
         unsafe { System.dealloc(block, RESERVE) };
         true

@@ -269,13 +269,13 @@ pub struct RunContext<'m> {
     cpu_started: Duration,
     cpu_evaluating: Duration,
     /// Seconds of work, and of processor time, that were spent before the start.
-    before: (f64, f64),
+    earlier: (f64, f64),
     deadline: Option<Instant>,
     pool: ThreadPool,
 }
 
 /// Stored entries from which on a pass is worth sharing.
-const WORTH_SHARING: usize = 1 << 18;
+const MIN_SHARED_ENTRIES: usize = 1 << 18;
 
 /// Stored entries per column from which on a pass is worth sharing: a model that is nearly as large as
 /// the data has to travel from core to core. (Text with 7 to 16 entries per column took two threads 3 %
@@ -284,7 +284,7 @@ const ENTRIES_PER_COLUMN: usize = 32;
 
 /// Parts of a pass between two signs of life. The threads come to rest there, which costs them about as much as
 /// 2 parts.
-const PARTS: usize = 64;
+const PARTS_PER_HEARTBEAT: usize = 64;
 
 /// Whose processor time is counted.
 #[derive(Debug, Clone, Copy)]
@@ -316,7 +316,7 @@ impl<'m> RunContext<'m> {
             cpu: CpuClock::Thread,
             cpu_started: CpuClock::Thread.now(),
             cpu_evaluating: Duration::ZERO,
-            before: (0.0, 0.0),
+            earlier: (0.0, 0.0),
             // A time limit beyond what the clock can count is no limit.
             deadline: max_time.and_then(|limit| started.checked_add(limit)),
             pool: ThreadPool::default(),
@@ -332,7 +332,7 @@ impl<'m> RunContext<'m> {
         n_cols: usize,
     ) -> Result<(), Error> {
         let is_worth_sharing =
-            n_stored >= WORTH_SHARING && n_stored >= ENTRIES_PER_COLUMN.saturating_mul(n_cols);
+            n_stored >= MIN_SHARED_ENTRIES && n_stored >= ENTRIES_PER_COLUMN.saturating_mul(n_cols);
         self.pool = ThreadPool::new(n_threads, is_worth_sharing)?;
         if self.pool.is_shared() {
             self.count_all_threads();
@@ -348,8 +348,10 @@ impl<'m> RunContext<'m> {
         work: impl Fn(usize) -> T + Sync,
         mut take: impl FnMut(T),
     ) -> Result<(), Error> {
-        for from in (0..count).step_by(PARTS) {
-            let parts = self.pool.map(from..count.min(from + PARTS), &work);
+        for from in (0..count).step_by(PARTS_PER_HEARTBEAT) {
+            let parts = self
+                .pool
+                .map(from..count.min(from + PARTS_PER_HEARTBEAT), &work);
             parts.into_iter().for_each(&mut take);
             self.heartbeat()?;
         }
@@ -368,7 +370,7 @@ impl<'m> RunContext<'m> {
     }
 
     /// `items[i] = work(i, items[i])` for all items in parts of `size`, with signs of life in between.
-    pub(crate) fn change(
+    pub(crate) fn update(
         &mut self,
         items: &mut [f64],
         size: usize,
@@ -389,9 +391,9 @@ impl<'m> RunContext<'m> {
         size: usize,
         work: impl Fn(usize, &mut [T]) + Sync,
     ) -> Result<(), Error> {
-        for (stretch, items) in items.chunks_mut(PARTS * size).enumerate() {
+        for (stretch, items) in items.chunks_mut(PARTS_PER_HEARTBEAT * size).enumerate() {
             self.pool.for_chunks(items, size, &|number, items| {
-                work((stretch * PARTS + number) * size, items);
+                work((stretch * PARTS_PER_HEARTBEAT + number) * size, items);
             });
             self.heartbeat()?;
         }
@@ -399,7 +401,7 @@ impl<'m> RunContext<'m> {
     }
 
     /// `work(number, items)` for parts of `size` items, without signs of life.
-    pub(crate) fn share<T: Send>(
+    pub(crate) fn for_chunks<T: Send>(
         &self,
         items: &mut [T],
         size: usize,
@@ -452,7 +454,7 @@ impl<'m> RunContext<'m> {
             .elapsed()
             .saturating_sub(self.evaluating)
             .as_secs_f64()
-            + self.before.0
+            + self.earlier.0
     }
 
     /// Counts the processor time of all threads from now on: for work that threads share.
@@ -465,17 +467,17 @@ impl<'m> RunContext<'m> {
     /// Seconds of processor time of pure work so far.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         let spent = self.cpu.now().saturating_sub(self.cpu_started);
-        spent.saturating_sub(self.cpu_evaluating).as_secs_f64() + self.before.1
+        spent.saturating_sub(self.cpu_evaluating).as_secs_f64() + self.earlier.1
     }
 
     /// Counts work that was done before the start: its seconds, and those of processor time.
     pub(crate) fn add_earlier_time(&mut self, (seconds, cpu_seconds): (f64, f64)) {
-        self.before.0 += seconds;
-        self.before.1 += cpu_seconds;
+        self.earlier.0 += seconds;
+        self.earlier.1 += cpu_seconds;
     }
 
     /// Shows the monitor a record.
-    pub(crate) fn show(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+    pub(crate) fn report(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
         self.monitor.record(progress)
     }
 }

@@ -19,7 +19,7 @@ pub(crate) trait Steps: LossBlocks {
         problem: &Problem<'_>,
         visits: &[u32],
         step: u64,
-        trace: Traced<'_>,
+        trace: TraceKind<'_>,
     );
 
     /// See [`State::descend`].
@@ -30,7 +30,7 @@ pub(crate) trait Steps: LossBlocks {
         visits: &[u32],
         step: u64,
         seen: &mut f64,
-        trace: Traced<'_>,
+        trace: TraceKind<'_>,
     );
 
     /// See [`Group::ascend`].
@@ -44,8 +44,8 @@ pub(crate) trait Steps: LossBlocks {
 }
 
 /// Who is told of each change of a dual value.
-pub(crate) enum Traced<'t> {
-    Nobody,
+pub(crate) enum TraceKind<'t> {
+    None,
     Sums(&'t mut Sums),
     Moved(&'t mut Moved),
 }
@@ -57,12 +57,12 @@ impl<L: Loss> Steps for L {
         problem: &Problem<'_>,
         visits: &[u32],
         step: u64,
-        trace: Traced<'_>,
+        trace: TraceKind<'_>,
     ) {
         with_rows!(problem.data().storage(), rows => match trace {
-            Traced::Nobody => state.ascend((rows, self), problem, visits, step, &mut NoTrace),
-            Traced::Sums(sums) => state.ascend((rows, self), problem, visits, step, sums),
-            Traced::Moved(moved) => state.ascend((rows, self), problem, visits, step, moved),
+            TraceKind::None => state.ascend((rows, self), problem, visits, step, &mut NoTrace),
+            TraceKind::Sums(sums) => state.ascend((rows, self), problem, visits, step, sums),
+            TraceKind::Moved(moved) => state.ascend((rows, self), problem, visits, step, moved),
         });
     }
 
@@ -73,12 +73,12 @@ impl<L: Loss> Steps for L {
         visits: &[u32],
         step: u64,
         seen: &mut f64,
-        trace: Traced<'_>,
+        trace: TraceKind<'_>,
     ) {
         with_rows!(problem.data().storage(), rows => {
             let on = (rows, self);
             match trace {
-                Traced::Sums(sums) => state.descend(on, problem, visits, step, seen, sums),
+                TraceKind::Sums(sums) => state.descend(on, problem, visits, step, seen, sums),
                 // Short passes follow ascents alone.
                 _ => state.descend(on, problem, visits, step, seen, &mut NoTrace),
             }

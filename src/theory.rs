@@ -68,7 +68,7 @@ impl Setting {
     }
 
     /// `G = 4 L^2 R^2`: the most that `|a - a'|^2 |x_i|^2` can be.
-    fn spread(&self, lipschitz: f64) -> Result<f64, Error> {
+    fn squared_range(&self, lipschitz: f64) -> Result<f64, Error> {
         positive("lipschitz", lipschitz)?;
         let product = lipschitz * self.radius;
         representable(
@@ -87,24 +87,24 @@ impl Setting {
     /// The `t0` of a run that starts with all dual values 0.
     ///
     /// From `t0` on, `max D - D <= 2 G / (lambda (2 n + t - t0))` in expectation.
-    fn lipschitz_burn_in(&self, n_samples: u64, spread: f64) -> u64 {
+    fn lipschitz_burn_in(&self, n_samples: u64, squared_range: f64) -> u64 {
         let n = n_samples as f64;
         // The logarithm is 0 where the start is as good as that already.
-        let head_start = (2.0 * self.lambda * n * self.initial_gap / spread).max(1.0);
+        let head_start = (2.0 * self.lambda * n * self.initial_gap / squared_range).max(1.0);
         ceil(n * head_start.ln())
     }
 
-    /// Applies the theorem for Lipschitz losses, with `G = spread` and `t0 = burn_in`.
+    /// Applies the theorem for Lipschitz losses, with `G = squared_range` and `t0 = burn_in`.
     fn lipschitz_run(
         &self,
         n_samples: u64,
-        spread: f64,
+        squared_range: f64,
         burn_in: u64,
         average_from: Option<f64>,
     ) -> Result<AveragedRun, Error> {
         let n = n_samples as f64;
         let Some(share) = average_from else {
-            let needed = spread / self.lambda / self.eps;
+            let needed = squared_range / self.lambda / self.eps;
             let first = burn_in.saturating_add(ceil(4.0 * needed - 2.0 * n));
             return self.run(first.saturating_add(ceil(needed).max(n_samples)), first);
         };
@@ -116,15 +116,15 @@ impl Setting {
             ));
         }
         let total = smallest(1, |total| {
-            let first = part(share, total);
+            let first = floor_share(share, total);
             let count = total - first;
             if first < burn_in || count < n_samples {
                 return false;
             }
-            let burnt = 2.0 * n + (first - burn_in) as f64;
-            spread / self.lambda / 2.0 * (4.0 / burnt + 1.0 / count as f64) <= self.eps
+            let decayed = 2.0 * n + (first - burn_in) as f64;
+            squared_range / self.lambda / 2.0 * (4.0 / decayed + 1.0 / count as f64) <= self.eps
         });
-        self.run(total, part(share, total))
+        self.run(total, floor_share(share, total))
     }
 
     fn run(&self, total: u64, first: u64) -> Result<AveragedRun, Error> {
@@ -189,9 +189,9 @@ pub fn sdca_lipschitz_iterations(
     average_from: Option<f64>,
 ) -> Result<AveragedRun, Error> {
     check(n_samples, setting)?;
-    let spread = setting.spread(lipschitz)?;
-    let burn_in = setting.lipschitz_burn_in(n_samples, spread);
-    setting.lipschitz_run(n_samples, spread, burn_in, average_from)
+    let squared_range = setting.squared_range(lipschitz)?;
+    let burn_in = setting.lipschitz_burn_in(n_samples, squared_range);
+    setting.lipschitz_run(n_samples, squared_range, burn_in, average_from)
 }
 
 /// Bounds the iterations of SDCA for a Lipschitz loss in the form mostly quoted.
@@ -215,9 +215,9 @@ pub fn sdca_lipschitz_summary(
     lipschitz: f64,
 ) -> Result<AveragedRun, Error> {
     check(n_samples, setting)?;
-    let spread = setting.spread(lipschitz)?;
-    let burn_in = setting.lipschitz_burn_in(n_samples, spread);
-    let needed = spread / setting.lambda / setting.eps;
+    let squared_range = setting.squared_range(lipschitz)?;
+    let burn_in = setting.lipschitz_burn_in(n_samples, squared_range);
+    let needed = squared_range / setting.lambda / setting.eps;
     // T - T0 >= n + needed - 1 is at least `needed`, and at least n.
     let total = n_samples
         .saturating_add(burn_in)
@@ -243,8 +243,8 @@ pub fn sdca_sgd_iterations(
     let n = n_samples as f64;
     // 2 lambda n / G times the bound of what the first epoch leaves is log(e n).
     let burn_in = n_samples.saturating_add(ceil(n * n.ln().ln_1p()));
-    let spread = setting.spread(lipschitz)?;
-    setting.lipschitz_run(n_samples, spread, burn_in, average_from)
+    let squared_range = setting.squared_range(lipschitz)?;
+    setting.lipschitz_run(n_samples, squared_range, burn_in, average_from)
 }
 
 /// Bounds the iterations of SDCA for a smooth loss and its last iterate.
@@ -301,10 +301,10 @@ pub fn sdca_smooth_averaged_iterations(
         ));
     }
     let total = smallest(1, |total| {
-        let first = part(share, total);
+        let first = floor_share(share, total);
         total - first >= needed(first).ceil() as u64
     });
-    setting.run(total, part(share, total))
+    setting.run(total, floor_share(share, total))
 }
 
 /// The step parameter `theta` of accelerated mini-batch SDCA, above 0 and at most 1/4.
@@ -400,7 +400,7 @@ pub fn pegasos_iterations(
     let Setting { lambda, eps, .. } = setting;
     // lambda times the radius of the ball.
     let ball = lambda.sqrt() * setting.initial_gap.sqrt();
-    let mut slope = setting.spread(lipschitz)?.sqrt() / 2.0;
+    let mut slope = setting.squared_range(lipschitz)?.sqrt() / 2.0;
     if let Some(delta) = delta {
         if !(0.0 < delta && delta < 1.0) {
             return Err(parameter(
@@ -466,7 +466,7 @@ fn smallest(mut least: u64, sufficient: impl Fn(u64) -> bool) -> u64 {
 
 /// `T0 = floor(share T)` for `0 <= share < 1`, exactly: neither `T0` nor `T - T0` may fall as `T`
 /// grows.
-fn part(share: f64, total: u64) -> u64 {
+fn floor_share(share: f64, total: u64) -> u64 {
     const FRACTION: u32 = f64::MANTISSA_DIGITS - 1;
     let bits = share.to_bits();
     let fraction = bits & ((1 << FRACTION) - 1);

@@ -12,7 +12,7 @@ use ndarray::ArrayView2;
 use sdca_rs::Error;
 use sdca_rs::classifier::Classifier;
 use sdca_rs::data::{Data as Rows, Storage};
-use sdca_rs::kernel::Loan;
+use sdca_rs::kernel::Borrowed;
 use sdca_rs::loss::{Hinge, Log, Loss, Squared};
 use sdca_rs::order::Generator;
 use sdca_rs::predict::predictions;
@@ -159,8 +159,8 @@ impl Data {
 
     fn csr(&self) -> Result<Csr<'_, f64, i32>, Error> {
         let n_cols = self.dense.len() / self.n_rows();
-        let (values, indices) = (Loan::new(&self.values), Loan::new(&self.indices));
-        sdca_rs::error::catch(|| Csr::new(values, indices, Loan::new(&self.indptr), n_cols))
+        let (values, indices) = (Borrowed::new(&self.values), Borrowed::new(&self.indices));
+        sdca_rs::error::catch(|| Csr::new(values, indices, Borrowed::new(&self.indptr), n_cols))
     }
 }
 

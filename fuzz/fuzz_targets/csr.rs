@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use sdca_rs::kernel::{Index, Loan, Real};
+use sdca_rs::kernel::{Borrowed, Index, Real};
 use sdca_rs::rows::{Csr, Rows};
 
 use sdca_fuzz::bytes::Bytes;
@@ -105,9 +105,9 @@ fn check<F: Real, I: Index, P: Index>(
         .collect();
 
     let found = Csr::new(
-        Loan::new(&values),
-        Loan::new(&indices),
-        Loan::new(&indptr),
+        Borrowed::new(&values),
+        Borrowed::new(&indices),
+        Borrowed::new(&indptr),
         n_cols,
     );
     let twin = Twin::new(&values, &indices, &indptr, n_cols);
@@ -216,7 +216,7 @@ impl Twin {
             let mut moved = w.to_vec();
             rows.axpy(i, scale, &mut moved);
             self.same(&moved, w, &[(i, scale)]);
-            rows.prefetch_place(i);
+            rows.prefetch_pointers(i);
             rows.prefetch(i);
         }
         let from = from.min(n);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use ndarray::ArrayView2;
 use sdca_rs::Error;
 use sdca_rs::data::{Data, Storage};
-use sdca_rs::kernel::Loan;
+use sdca_rs::kernel::Borrowed;
 use sdca_rs::loss::{Loss, SPECS, Target, Visitor, dispatch};
 use sdca_rs::order::Sampling;
 use sdca_rs::problem::{Problem, Regularisation};
@@ -157,9 +157,9 @@ impl Matrix {
 
     fn stored(&self, storage: Layout) -> Storage<'_> {
         let shape = (self.n_rows, self.n_cols);
-        let indptr = Loan::new(&self.indptr);
+        let indptr = Borrowed::new(&self.indptr);
         let csr = || {
-            let (values, indices) = (Loan::new(&self.values), Loan::new(&self.indices));
+            let (values, indices) = (Borrowed::new(&self.values), Borrowed::new(&self.indices));
             Csr::new(values, indices, indptr, self.n_cols).expect("compressed rows")
         };
         match storage {
@@ -174,8 +174,8 @@ impl Matrix {
             Layout::Csr => csr().into(),
             Layout::CsrNarrow => {
                 let (values, indices) = (
-                    Loan::new(&self.narrow_values),
-                    Loan::new(&self.long_indices),
+                    Borrowed::new(&self.narrow_values),
+                    Borrowed::new(&self.long_indices),
                 );
                 let rows = Csr::new(values, indices, indptr, self.n_cols);
                 rows.expect("compressed rows").into()

@@ -28,16 +28,16 @@ const MOST: usize = 1500;
 /// Counts evaluations.
 fn counted(
     start: f64,
-    reach: f64,
+    inverse_curvature: f64,
     precision: f64,
     mut at: impl FnMut(f64) -> (f64, f64),
 ) -> Minimum {
     let mut evaluations = 0;
-    let minimum = minimise(start, reach, precision, |b| {
+    let minimum = minimise(start, inverse_curvature, precision, |b| {
         evaluations += 1;
         assert!(
             evaluations <= MOST,
-            "no end: from {start:e}, reach {reach:e}, now at {b:e}"
+            "no end: from {start:e}, inverse_curvature {inverse_curvature:e}, now at {b:e}"
         );
         at(b)
     });
@@ -114,10 +114,10 @@ fn convex(bytes: &mut Bytes<'_>) {
     }
 }
 
-/// Parabolas and exponentials, as of losses: `reach` as the crate has it.
+/// Parabolas and exponentials, as of losses: `inverse_curvature` as the crate has it.
 fn smooth(bytes: &mut Bytes<'_>) {
     let kind = bytes.pick(&[Kind::Tame, Kind::Number]);
-    let (start, reach) = (bytes.of(kind), bytes.pick(&[8.0, 0.0]));
+    let (start, inverse_curvature) = (bytes.of(kind), bytes.pick(&[8.0, 0.0]));
     let precision = bytes.pick(&[0.0, 1e-12, 1e-6, 1e-3]);
     let mut terms: Vec<(u8, f64, f64)> = (0..1 + bytes.below(8))
         .map(|_| (bytes.byte() % 3, bytes.of(kind), bytes.of(kind).abs()))
@@ -154,7 +154,7 @@ fn smooth(bytes: &mut Bytes<'_>) {
     }
     // Where terms overflow it is no convex function any more.
     let mut is_finite = true;
-    let minimum = counted(start, reach, precision, |b| {
+    let minimum = counted(start, inverse_curvature, precision, |b| {
         let (value, slope) = f(b);
         is_finite &= value.is_finite() && slope.is_finite();
         (value, slope)
@@ -173,7 +173,7 @@ fn smooth(bytes: &mut Bytes<'_>) {
 
 /// Values and slopes that no convex function has: the search ends all the same.
 fn hostile(bytes: &mut Bytes<'_>) {
-    let (start, reach) = (bytes.number(), bytes.pick(&[8.0, 0.0, 1e-3, 1e300]));
+    let (start, inverse_curvature) = (bytes.number(), bytes.pick(&[8.0, 0.0, 1e-3, 1e300]));
     let precision = bytes.pick(&[0.0, 1e-12, 1e-3]);
     let mut answers = [(0.0, 0.0); 16];
     for answer in &mut answers {
@@ -190,7 +190,7 @@ fn hostile(bytes: &mut Bytes<'_>) {
     let mut k = 0;
     // The answers in turn, or always the one of the place.
     let in_turn = bytes.flag();
-    counted(start, reach, precision, |b| {
+    counted(start, inverse_curvature, precision, |b| {
         k += 1;
         answers[if in_turn {
             k

@@ -21,7 +21,7 @@ pub struct Shaped<L> {
 
 impl<L: Loss> Shaped<L> {
     /// The target in units of predictions: rounding of a difference is relative to it.
-    fn linked(y: f64) -> f64 {
+    fn target_as_prediction(y: f64) -> f64 {
         match L::LINK {
             Link::Log if y > 0.0 => y.ln(),
             Link::Log => 0.0,
@@ -31,7 +31,7 @@ impl<L: Loss> Shaped<L> {
 
     /// The size of what `p` is compared with.
     fn reach(self, p: f64, y: f64) -> f64 {
-        p.abs() + Self::linked(y).abs() + self.param
+        p.abs() + Self::target_as_prediction(y).abs() + self.param
     }
 
     /// The largest slope within `apart` of `p` and within rounding of it.

@@ -4,7 +4,7 @@ use ndarray::{ArrayView1, ArrayView2};
 
 use super::{Data, Storage};
 use crate::error::{self, Error};
-use crate::rows::{Csr, Dense, Index, Loan, Real};
+use crate::rows::{Borrowed, Csr, Dense, Index, Real};
 use crate::run::parameter;
 
 /// A number type of rows: `f32` or `f64`. All arithmetic is done in `f64`.
@@ -117,10 +117,13 @@ impl<'a> Data<'a> {
         n_cols: usize,
     ) -> Result<Self, Error> {
         error::catch(|| {
-            let (values, indices, indptr) =
-                (Loan::new(values), Loan::new(indices), Loan::new(indptr));
+            let (values, indices, indptr) = (
+                Borrowed::new(values),
+                Borrowed::new(indices),
+                Borrowed::new(indptr),
+            );
             // The indices are checked by the scan, as numbers of the caller's type.
-            let rows = Csr::unscanned(values, indices, indptr, n_cols)?;
+            let rows = Csr::with_unchecked_indices(values, indices, indptr, n_cols)?;
             if let Some((row, column)) = rows.scan()? {
                 return Err(Error::DuplicateColumn { row, column });
             }

@@ -68,9 +68,9 @@ fn minimise_ends_whatever_the_function() {
         &|b| (b.sin(), b.cos()),
     ];
     for (k, f) in hostile.iter().enumerate() {
-        for reach in [0.0, 8.0] {
+        for inverse_curvature in [0.0, 8.0] {
             let mut count = 0;
-            let found = minimise(0.0, reach, 1e-12, |b| {
+            let found = minimise(0.0, inverse_curvature, 1e-12, |b| {
                 count += 1;
                 f(b)
             });
@@ -102,8 +102,8 @@ fn minimise_finds_parabolas_kinks_and_flats() {
     ];
     for (at, expected) in cases {
         for start in [-1e3, -1.0, 0.0, 0.5, 20.0] {
-            for reach in [REACH, 0.0] {
-                let found = minimise(start, reach, 0.0, at).b;
+            for inverse_curvature in [INVERSE_CURVATURE, 0.0] {
+                let found = minimise(start, inverse_curvature, 0.0, at).b;
                 assert!(
                     (at(found).0 - at(expected).0).abs() <= 1e-13 * at(expected).0,
                     "{start}: {found}"
@@ -111,8 +111,8 @@ fn minimise_finds_parabolas_kinks_and_flats() {
             }
         }
     }
-    for reach in [REACH, 0.0] {
-        let flat = minimise(100.0, reach, 0.0, |b| {
+    for inverse_curvature in [INVERSE_CURVATURE, 0.0] {
+        let flat = minimise(100.0, inverse_curvature, 0.0, |b| {
             (
                 (b.abs() - 2.0).max(0.0),
                 if b.abs() > 2.0 { b.signum() } else { 0.0 },
@@ -125,7 +125,7 @@ fn minimise_finds_parabolas_kinks_and_flats() {
 
 #[test]
 fn minimise_ends_where_the_minimum_is_at_infinity() {
-    let b = minimise(0.0, REACH, 1e-14, |b: f64| (b.exp(), b.exp())).b;
+    let b = minimise(0.0, INVERSE_CURVATURE, 1e-14, |b: f64| (b.exp(), b.exp())).b;
     assert_eq!(b.exp(), 0.0);
 }
 
@@ -136,7 +136,7 @@ fn minimise_takes_few_evaluations() {
         .map(|i| f64::from(i * 7919 % 1000) / 37.0)
         .collect();
     let mut count = 0;
-    minimise(0.0, REACH, 1e-14, |b| {
+    minimise(0.0, INVERSE_CURVATURE, 1e-14, |b| {
         count += 1;
         let value = points.iter().map(|p| (b - p).abs()).sum();
         (
@@ -149,7 +149,7 @@ fn minimise_takes_few_evaluations() {
     });
     assert!(count <= 30, "{count}");
     count = 0;
-    minimise(0.0, REACH, 1e-14, |b| {
+    minimise(0.0, INVERSE_CURVATURE, 1e-14, |b| {
         count += 1;
         let value = points
             .iter()

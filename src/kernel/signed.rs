@@ -3,7 +3,7 @@
 
 use std::marker::PhantomData;
 
-use super::{Index, Loan};
+use super::{Borrowed, Index};
 
 /// Indices that can be read as those of another type: an index beyond its range becomes a negative one, which is
 /// out of any range.
@@ -11,7 +11,7 @@ pub(crate) trait Signed: Index {
     /// The signed type of the same size.
     type Signed: Index;
     /// The same memory.
-    fn signed(loan: Loan<'_, Self>) -> Loan<'_, Self::Signed>;
+    fn signed(borrowed: Borrowed<'_, Self>) -> Borrowed<'_, Self::Signed>;
 }
 
 macro_rules! signed {
@@ -19,13 +19,13 @@ macro_rules! signed {
         impl Signed for $from {
             type Signed = $to;
 
-            fn signed(loan: Loan<'_, Self>) -> Loan<'_, $to> {
+            fn signed(borrowed: Borrowed<'_, Self>) -> Borrowed<'_, $to> {
                 const { assert!(size_of::<$from>() == size_of::<$to>()) };
                 const { assert!(align_of::<$from>() == align_of::<$to>()) };
-                Loan {
-                    start: loan.start.cast(),
-                    len: loan.len,
-                    lender: PhantomData,
+                Borrowed {
+                    start: borrowed.start.cast(),
+                    len: borrowed.len,
+                    lifetime: PhantomData,
                 }
             }
         }

@@ -145,7 +145,7 @@ proptest! {
     fn sparse_kernels_agree_with_the_naive((values, indices, w) in sparse(), scale in -3.0..3.0f64) {
         let row = naive::scatter(&values, &indices, N_COLS);
         let wide: Vec<i64> = indices.iter().map(|&j| i64::from(j)).collect();
-        let (v, narrow, wide) = (Loan::new(&values), Loan::new(&indices), Loan::new(&wide));
+        let (v, narrow, wide) = (Borrowed::new(&values), Borrowed::new(&indices), Borrowed::new(&wide));
         prop_assert!(close(sparse_dot(v, narrow, &w), naive::dot(&row, &w)));
         prop_assert!(close(sparse_dot(v, wide, &w), naive::dot(&row, &w)));
         prop_assert!(close(sparse_sq_norm(v), naive::dot(&values, &values)));
@@ -160,7 +160,7 @@ proptest! {
     fn pattern_kernels_agree_with_the_naive((values, indices, w) in sparse(), scale in -3.0..3.0f64) {
         let row = naive::scatter(&vec![1.0; values.len()], &indices, N_COLS);
         let wide: Vec<i64> = indices.iter().map(|&j| i64::from(j)).collect();
-        let (narrow, wide) = (Loan::new(&indices), Loan::new(&wide));
+        let (narrow, wide) = (Borrowed::new(&indices), Borrowed::new(&wide));
         prop_assert!(close(pattern_dot(narrow, &w), naive::dot(&row, &w)));
         prop_assert!(close(pattern_dot(wide, &w), naive::dot(&row, &w)));
         let mut moved = w.clone();
@@ -177,7 +177,7 @@ proptest! {
     fn one_value_is_told_from_several_as_by_the_naive(
         values in prop::collection::vec(prop::sample::select(vec![0.5, 0.5, 0.5, 0.5, -2.0, f64::NAN]), 0..9)
     ) {
-        prop_assert_eq!(only_value(Loan::new(&values)), naive::only_value(&values));
+        prop_assert_eq!(only_value(Borrowed::new(&values)), naive::only_value(&values));
     }
 }
 
@@ -192,26 +192,31 @@ fn an_index_out_of_range_is_an_error_not_a_panic() {
         });
         let dot = error::catch(|| {
             Ok(sparse_dot(
-                Loan::new(&values),
-                Loan::new(&indices),
+                Borrowed::new(&values),
+                Borrowed::new(&indices),
                 &[1.0; 3],
             ))
         });
         assert_eq!(dot, expected);
         let axpy = error::catch(|| {
-            sparse_axpy(1.0, Loan::new(&values), Loan::new(&indices), &mut [1.0; 3]);
+            sparse_axpy(
+                1.0,
+                Borrowed::new(&values),
+                Borrowed::new(&indices),
+                &mut [1.0; 3],
+            );
             Ok(0.0)
         });
         assert_eq!(axpy, expected);
-        let dot = error::catch(|| Ok(pattern_dot(Loan::new(&indices), &[1.0; 3])));
+        let dot = error::catch(|| Ok(pattern_dot(Borrowed::new(&indices), &[1.0; 3])));
         assert_eq!(dot, expected);
         let axpy = error::catch(|| {
-            pattern_axpy(1.0, Loan::new(&indices), &mut [1.0; 3]);
+            pattern_axpy(1.0, Borrowed::new(&indices), &mut [1.0; 3]);
             Ok(0.0)
         });
         assert_eq!(axpy, expected);
         let visit = error::catch(|| {
-            pattern_visit(Loan::new(&indices), 3, &mut |_| {});
+            pattern_visit(Borrowed::new(&indices), 3, &mut |_| {});
             Ok(0.0)
         });
         assert_eq!(visit, expected);

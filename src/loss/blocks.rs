@@ -10,12 +10,12 @@ use crate::kernel::{Level, lanes};
 
 /// Rows of a block: their targets and weights.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Labels<'a> {
+pub(crate) struct TargetBlock<'a> {
     pub(crate) y: &'a [f64],
     pub(crate) c: Option<&'a [f64]>,
 }
 
-impl Labels<'_> {
+impl TargetBlock<'_> {
     /// `c_i` of the block's row `k`.
     #[inline(always)]
     fn weight(&self, k: usize) -> f64 {
@@ -35,13 +35,13 @@ pub(crate) struct Proximal<'a> {
 
 /// A step from the predictions `p_i` to `p_i + t d_i`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Along<'a> {
+pub(crate) struct LinePoint<'a> {
     pub(crate) p: &'a [f64],
     pub(crate) t: f64,
     pub(crate) d: &'a [f64],
 }
 
-impl<'a> Along<'a> {
+impl<'a> LinePoint<'a> {
     /// No step: the predictions themselves.
     pub(crate) fn at(p: &'a [f64]) -> Self {
         Self { p, t: 0.0, d: p }
@@ -85,31 +85,31 @@ pub(crate) trait LossBlocks: Send + Sync {
     fn dual_range(&self, y: f64) -> (f64, f64);
 
     /// `sum_i c_i phi(p_i + b; y_i)`.
-    fn values(&self, p: &[f64], b: f64, labels: Labels<'_>) -> f64;
+    fn values(&self, p: &[f64], b: f64, targets: TargetBlock<'_>) -> f64;
 
     /// `sum_i c_i phi(p_i + b; y_i)`, and the sum of their slopes.
-    fn values_and_slopes(&self, p: &[f64], b: f64, labels: Labels<'_>) -> (f64, f64);
+    fn values_and_slopes(&self, p: &[f64], b: f64, targets: TargetBlock<'_>) -> (f64, f64);
 
     /// `sum_i c_i phi*(-a_i; y_i)`.
-    fn conjugates(&self, a: &[f64], labels: Labels<'_>) -> f64;
+    fn conjugates(&self, a: &[f64], targets: TargetBlock<'_>) -> f64;
 
     /// `sum_i c_i (phi*(-to_i; y_i) - phi*(-from_i; y_i))`.
-    fn conjugate_changes(&self, from: &[f64], to: &[f64], labels: Labels<'_>) -> f64;
+    fn conjugate_changes(&self, from: &[f64], to: &[f64], targets: TargetBlock<'_>) -> f64;
 
     /// `sum_i c_i |phi'| d_i` with `d_i = unit (|p_i + b| + |y_i|)`: what rounding of the predictions does to the losses,
     /// if it changes numbers by `unit` of themselves. Where predictions are logarithms of targets, `ln y_i` stands for
     /// `y_i`. The slope is the steeper one of those at `p_i + b - d_i` and `p_i + b + d_i`, because a prediction may be
     /// at a kink.
-    fn rounding(&self, p: &[f64], unit: f64, b: f64, labels: Labels<'_>) -> f64;
+    fn rounding(&self, p: &[f64], unit: f64, b: f64, targets: TargetBlock<'_>) -> f64;
 
     /// `sum_i c_i (phi(p_i + t d_i; y_i) - phi(p_i; y_i))`.
-    fn changes(&self, along: Along<'_>, labels: Labels<'_>) -> f64;
+    fn changes(&self, along: LinePoint<'_>, targets: TargetBlock<'_>) -> f64;
 
     /// `p_i = phi'(p_i; y_i)`.
     fn slopes(&self, p: &mut [f64], y: &[f64]);
 
     /// `a_i = -phi'(p_i + t d_i; y_i)`, and 0 for rows of weight 0.
-    fn dual_values(&self, along: Along<'_>, labels: Labels<'_>, a: &mut [f64]);
+    fn dual_values(&self, along: LinePoint<'_>, targets: TargetBlock<'_>, a: &mut [f64]);
 
     /// `a_i = -mix phi'(p_i + left; y_i) - (1 - mix) phi'(p_i + right; y_i)`, and 0 for rows of weight 0.
     fn mixed_dual_values(
@@ -117,7 +117,7 @@ pub(crate) trait LossBlocks: Send + Sync {
         p: &[f64],
         sides: (f64, f64),
         mix: f64,
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
         a: &mut [f64],
     );
 
@@ -131,9 +131,9 @@ pub(crate) trait LossBlocks: Send + Sync {
     fn proximal_values(
         &self,
         proximal: Proximal<'_>,
-        along: Along<'_>,
+        along: LinePoint<'_>,
         near: &[f64],
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
         a: &mut [f64],
     );
 
@@ -144,16 +144,16 @@ pub(crate) trait LossBlocks: Send + Sync {
         p: &[f64],
         b: f64,
         near: &[f64],
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
     ) -> (f64, f64);
 
     /// `sum_i c_i (psi_i(p_i + t d_i) - psi_i(p_i))`.
     fn proximal_changes(
         &self,
         proximal: Proximal<'_>,
-        along: Along<'_>,
+        along: LinePoint<'_>,
         near: &[f64],
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
     ) -> f64;
 
     /// `d_i` becomes `c_i psi_i'' / W` at the prediction `p_i`, of which the dual value is `a_i`. Where that is 0 but may
@@ -164,7 +164,7 @@ pub(crate) trait LossBlocks: Send + Sync {
         at: (&[f64], &[f64]),
         look_ahead: f64,
         total_weight: f64,
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
         d: &mut [f64],
     );
 }
@@ -172,7 +172,7 @@ pub(crate) trait LossBlocks: Send + Sync {
 /// `sum_i c_i a_i d_i`.
 pub(crate) fn products(a: &[f64], d: &[f64], c: Option<&[f64]>) -> f64 {
     let y = a;
-    let [products] = sum(a, d, Labels { y, c }, |a, d, _| [a * d]);
+    let [products] = sum(a, d, TargetBlock { y, c }, |a, d, _| [a * d]);
     products
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn products(a: &[f64], d: &[f64], c: Option<&[f64]>) -> f64 {
 fn sum<const OUT: usize>(
     u: &[f64],
     v: &[f64],
-    Labels { y, c }: Labels<'_>,
+    TargetBlock { y, c }: TargetBlock<'_>,
     term: impl Fn(f64, f64, f64) -> [f64; OUT],
 ) -> [f64; OUT] {
     let level = Level::best();
@@ -202,7 +202,7 @@ fn sum<const OUT: usize>(
 fn map(
     u: &[f64],
     v: &[f64],
-    Labels { y, c }: Labels<'_>,
+    TargetBlock { y, c }: TargetBlock<'_>,
     out: &mut [f64],
     value: impl Fn(f64, f64, f64) -> f64,
 ) {
@@ -217,7 +217,7 @@ fn map(
 
 /// The target in units of predictions; 0 for a logarithm that is infinite.
 #[inline(always)]
-fn linked<L: Loss>(y: f64) -> f64 {
+fn target_as_prediction<L: Loss>(y: f64) -> f64 {
     match L::LINK {
         Link::Identity | Link::Logit => y,
         Link::Log if y > 0.0 => y.ln(),
@@ -329,42 +329,42 @@ impl<L: Loss> LossBlocks for L {
         Loss::dual_range(self, y)
     }
 
-    fn values(&self, p: &[f64], b: f64, labels: Labels<'_>) -> f64 {
-        let [values] = sum(p, p, labels, |p, _, y| [Loss::value(self, p + b, y)]);
+    fn values(&self, p: &[f64], b: f64, targets: TargetBlock<'_>) -> f64 {
+        let [values] = sum(p, p, targets, |p, _, y| [Loss::value(self, p + b, y)]);
         values
     }
 
-    fn values_and_slopes(&self, p: &[f64], b: f64, labels: Labels<'_>) -> (f64, f64) {
-        let [values, slopes] = sum(p, p, labels, |p, _, y| {
+    fn values_and_slopes(&self, p: &[f64], b: f64, targets: TargetBlock<'_>) -> (f64, f64) {
+        let [values, slopes] = sum(p, p, targets, |p, _, y| {
             [Loss::value(self, p + b, y), Loss::slope(self, p + b, y)]
         });
         (values, slopes)
     }
 
-    fn conjugates(&self, a: &[f64], labels: Labels<'_>) -> f64 {
-        let [conjugates] = sum(a, a, labels, |a, _, y| [Loss::conjugate(self, a, y)]);
+    fn conjugates(&self, a: &[f64], targets: TargetBlock<'_>) -> f64 {
+        let [conjugates] = sum(a, a, targets, |a, _, y| [Loss::conjugate(self, a, y)]);
         conjugates
     }
 
-    fn conjugate_changes(&self, from: &[f64], to: &[f64], labels: Labels<'_>) -> f64 {
-        let [changes] = sum(from, to, labels, |from, to, y| {
+    fn conjugate_changes(&self, from: &[f64], to: &[f64], targets: TargetBlock<'_>) -> f64 {
+        let [changes] = sum(from, to, targets, |from, to, y| {
             [Loss::conjugate(self, to, y) - Loss::conjugate(self, from, y)]
         });
         changes
     }
 
-    fn rounding(&self, p: &[f64], unit: f64, b: f64, labels: Labels<'_>) -> f64 {
-        let [sizes] = sum(p, p, labels, |p, _, y| {
+    fn rounding(&self, p: &[f64], unit: f64, b: f64, targets: TargetBlock<'_>) -> f64 {
+        let [sizes] = sum(p, p, targets, |p, _, y| {
             let p = p + b;
-            let d = unit * (p.abs() + linked::<L>(y).abs());
+            let d = unit * (p.abs() + target_as_prediction::<L>(y).abs());
             let slope = |p: f64| Loss::slope(self, p, y).abs();
             [slope(p - d).max(slope(p + d)) * d]
         });
         sizes
     }
 
-    fn changes(&self, Along { p, t, d }: Along<'_>, labels: Labels<'_>) -> f64 {
-        let [changes] = sum(p, d, labels, |p, d, y| {
+    fn changes(&self, LinePoint { p, t, d }: LinePoint<'_>, targets: TargetBlock<'_>) -> f64 {
+        let [changes] = sum(p, d, targets, |p, d, y| {
             [Loss::value(self, p + t * d, y) - Loss::value(self, p, y)]
         });
         changes
@@ -376,8 +376,13 @@ impl<L: Loss> LossBlocks for L {
         }
     }
 
-    fn dual_values(&self, Along { p, t, d }: Along<'_>, labels: Labels<'_>, a: &mut [f64]) {
-        map(p, d, labels, a, |p, d, y| -Loss::slope(self, p + t * d, y));
+    fn dual_values(
+        &self,
+        LinePoint { p, t, d }: LinePoint<'_>,
+        targets: TargetBlock<'_>,
+        a: &mut [f64],
+    ) {
+        map(p, d, targets, a, |p, d, y| -Loss::slope(self, p + t * d, y));
     }
 
     fn mixed_dual_values(
@@ -385,10 +390,10 @@ impl<L: Loss> LossBlocks for L {
         p: &[f64],
         (left, right): (f64, f64),
         mix: f64,
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
         a: &mut [f64],
     ) {
-        map(p, p, labels, a, |p, _, y| {
+        map(p, p, targets, a, |p, _, y| {
             -mix * Loss::slope(self, p + left, y) - (1.0 - mix) * Loss::slope(self, p + right, y)
         });
     }
@@ -409,17 +414,17 @@ impl<L: Loss> LossBlocks for L {
     fn proximal_values(
         &self,
         proximal: Proximal<'_>,
-        Along { p, t, d }: Along<'_>,
+        LinePoint { p, t, d }: LinePoint<'_>,
         near: &[f64],
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
         a: &mut [f64],
     ) {
         let moves = p.iter().zip(d).zip(near);
         for (k, (a, ((p, d), near))) in a.iter_mut().zip(moves).enumerate() {
-            *a = if labels.weight(k) == 0.0 {
+            *a = if targets.weight(k) == 0.0 {
                 0.0
             } else {
-                let row = proximal.row(k, labels.y[k]);
+                let row = proximal.row(k, targets.y[k]);
                 row.value(self, p + t * d, *near)
             };
         }
@@ -431,13 +436,13 @@ impl<L: Loss> LossBlocks for L {
         p: &[f64],
         b: f64,
         near: &[f64],
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
     ) -> (f64, f64) {
         let (mut values, mut slopes) = (0.0, 0.0);
         for (k, (p, near)) in p.iter().zip(near).enumerate() {
-            let c = labels.weight(k);
+            let c = targets.weight(k);
             if c > 0.0 {
-                let row = proximal.row(k, labels.y[k]);
+                let row = proximal.row(k, targets.y[k]);
                 let a = row.value(self, p + b, *near);
                 values += c * row.psi(self, p + b, a);
                 slopes -= c * a;
@@ -449,15 +454,15 @@ impl<L: Loss> LossBlocks for L {
     fn proximal_changes(
         &self,
         proximal: Proximal<'_>,
-        Along { p, t, d }: Along<'_>,
+        LinePoint { p, t, d }: LinePoint<'_>,
         near: &[f64],
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
     ) -> f64 {
         let mut sum = 0.0;
         for (k, ((p, d), near)) in p.iter().zip(d).zip(near).enumerate() {
-            let c = labels.weight(k);
+            let c = targets.weight(k);
             if c > 0.0 {
-                let row = proximal.row(k, labels.y[k]);
+                let row = proximal.row(k, targets.y[k]);
                 let psi = |p: f64| row.psi(self, p, row.value(self, p, *near));
                 sum += c * (psi(p + t * d) - psi(*p));
             }
@@ -471,12 +476,12 @@ impl<L: Loss> LossBlocks for L {
         (p, a): (&[f64], &[f64]),
         look_ahead: f64,
         total_weight: f64,
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
         d: &mut [f64],
     ) {
         for (k, (d, (p, a))) in d.iter_mut().zip(p.iter().zip(a)).enumerate() {
-            let c = labels.weight(k) / total_weight;
-            let row = proximal.row(k, labels.y[k]);
+            let c = targets.weight(k) / total_weight;
+            let row = proximal.row(k, targets.y[k]);
             let kappa = Loss::curvature(self, *a, row.y);
             let ahead = look_ahead * *d;
             *d = if c == 0.0 {

@@ -106,7 +106,7 @@ fn new_value(start: f64, q: f64, b: f64) -> f64 {
 ///
 /// so that a step of Newton's or Halley's method takes a single division.
 #[derive(Clone, Copy)]
-struct At {
+struct SearchPoint {
     m: f64,
     e: f64,
     u: f64,
@@ -115,7 +115,7 @@ struct At {
     q: f64,
 }
 
-impl At {
+impl SearchPoint {
     #[inline(always)]
     fn new(start: f64, q: f64, (m, e): (f64, f64)) -> Self {
         let u = 1.0 + e;
@@ -174,10 +174,10 @@ const STEP: f64 = 4e-5;
 fn value_at_positive_root(start: f64, q: f64, b: f64) -> f64 {
     let guess = (start + q * b).max(0.0);
     if guess < NEAR_RANGE {
-        let at = At::new(start, q, exp_neg_near(guess));
+        let at = SearchPoint::new(start, q, exp_neg_near(guess));
         let d = at.halley();
         if at.is_near() && d.abs() <= EXP_M1_RANGE {
-            let at = At::new(start, q, (at.m - d, at.e + at.e * exp_m1(d)));
+            let at = SearchPoint::new(start, q, (at.m - d, at.e + at.e * exp_m1(d)));
             let d = at.halley();
             if d.abs() <= STEP {
                 return at.value_after(d);
@@ -190,7 +190,7 @@ fn value_at_positive_root(start: f64, q: f64, b: f64) -> f64 {
 }
 
 /// Rounds of the search after which its start is taken to have been far from the root.
-const PATIENCE: usize = 6;
+const FAR_START_ROUND: usize = 6;
 
 /// As [`value_at_positive_root`], from any margin.
 #[inline(never)]
@@ -200,10 +200,10 @@ fn search(start: f64, q: f64, from: f64) -> f64 {
     let mut m = from.max(low).min(start + q);
     // The limit only guards against a cycle in the last bit of a huge margin.
     for round in 0..100 {
-        if round == PATIENCE {
+        if round == FAR_START_ROUND {
             m = m.max(far_start(start, q));
         }
-        let at = At::new(start, q, (m, (-m).exp()));
+        let at = SearchPoint::new(start, q, (m, (-m).exp()));
         let d = if at.is_near() {
             at.halley()
         } else {

@@ -9,7 +9,7 @@ fn the_reserve_serves_small_allocations_once() {
     // Empty: nothing to be tried again.
     assert!(reserve.retried(8, failing).is_null());
     reserve.fill();
-    assert!(!reserve.held.load(Ordering::Acquire).is_null());
+    assert!(!reserve.block.load(Ordering::Acquire).is_null());
     let attempts = std::cell::Cell::new(0);
     let second = |block: *mut u8| {
         attempts.set(attempts.get() + 1);

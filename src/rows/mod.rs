@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::kernel::{self, Level, NARROW, Signed};
 use crate::memory;
 
-pub use crate::kernel::{Index, Loan, Real};
+pub use crate::kernel::{Borrowed, Index, Real};
 
 /// A matrix seen row by row: all that a solver knows of the data.
 #[doc(hidden)]
@@ -47,7 +47,7 @@ pub trait Rows: Sync {
     /// Calls `f(j, x_ij)` for each stored entry.
     fn visit(&self, i: usize, f: impl FnMut(usize, f64));
     /// A hint that [`Self::prefetch`] is going to be called for row `i`.
-    fn prefetch_place(&self, _i: usize) {}
+    fn prefetch_pointers(&self, _i: usize) {}
     /// A hint that row `i` is going to be read.
     fn prefetch(&self, i: usize);
 }
@@ -208,8 +208,8 @@ impl<F: Real> Rows for Dense<'_, F> {
 /// arrays stay where they are.
 #[derive(Debug, Clone)]
 pub struct Csr<'a, F, I> {
-    values: Loan<'a, F>,
-    indices: Loan<'a, I>,
+    values: Borrowed<'a, F>,
+    indices: Borrowed<'a, I>,
     indptr: Vec<usize>,
     n_cols: usize,
 }
@@ -217,22 +217,22 @@ pub struct Csr<'a, F, I> {
 impl<'a, F: Real, I: Index> Csr<'a, F, I> {
     /// Borrows a matrix after checking that its three arrays fit together.
     pub fn new<P: Index>(
-        values: Loan<'a, F>,
-        indices: Loan<'a, I>,
-        indptr: Loan<'_, P>,
+        values: Borrowed<'a, F>,
+        indices: Borrowed<'a, I>,
+        indptr: Borrowed<'_, P>,
         n_cols: usize,
     ) -> Result<Self, Error> {
-        let rows = Self::unscanned(values, indices, indptr, n_cols)?;
+        let rows = Self::with_unchecked_indices(values, indices, indptr, n_cols)?;
         rows.indices.iter().try_for_each(|j| rows.check(j))?;
         Ok(rows)
     }
 
     /// As [`Self::new`], but column indices are checked only where they are used, which unwinds: see
     /// [`error::catch`].
-    pub(crate) fn unscanned<P: Index>(
-        values: Loan<'a, F>,
-        indices: Loan<'a, I>,
-        indptr: Loan<'_, P>,
+    pub(crate) fn with_unchecked_indices<P: Index>(
+        values: Borrowed<'a, F>,
+        indices: Borrowed<'a, I>,
+        indptr: Borrowed<'_, P>,
         n_cols: usize,
     ) -> Result<Self, Error> {
         check_shape(indptr.len().saturating_sub(1), n_cols)?;
@@ -344,30 +344,30 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
         if !(0..self.n_rows()).all(|i| value(i).is_some()) {
             return Err(self);
         }
-        let mut places = memory::with_capacity(self.indptr.len());
-        let place = |i: usize| Place {
+        let mut starts = memory::with_capacity(self.indptr.len());
+        let start = |i: usize| RowStart {
             from: self.indptr[i],
             value: self.entries(i).iter().next().map_or(0.0, Into::into),
         };
-        memory::extend(&mut places, (0..self.n_rows()).map(place));
-        places.push(Place {
+        memory::extend(&mut starts, (0..self.n_rows()).map(start));
+        starts.push(RowStart {
             from: self.indices.len(),
             value: 0.0,
         });
         Ok(Pattern {
             indices: self.indices,
-            places,
+            starts,
             n_cols: self.n_cols,
         })
     }
 
     #[inline(always)]
-    fn columns(&self, i: usize) -> Loan<'a, I> {
+    fn columns(&self, i: usize) -> Borrowed<'a, I> {
         self.indices.range(self.indptr[i], self.indptr[i + 1])
     }
 
     #[inline(always)]
-    fn entries(&self, i: usize) -> Loan<'a, F> {
+    fn entries(&self, i: usize) -> Borrowed<'a, F> {
         self.values.range(self.indptr[i], self.indptr[i + 1])
     }
 }
@@ -409,7 +409,7 @@ impl<F: Real, I: Index> Rows for Csr<'_, F, I> {
     }
 
     #[inline]
-    fn prefetch_place(&self, i: usize) {
+    fn prefetch_pointers(&self, i: usize) {
         kernel::prefetch(&self.indptr, i, i + 1);
     }
 
@@ -428,15 +428,15 @@ impl<F: Real, I: Index> Rows for Csr<'_, F, I> {
 /// with 32-bit indices.
 #[derive(Debug, Clone)]
 pub struct Pattern<'a, I> {
-    indices: Loan<'a, I>,
+    indices: Borrowed<'a, I>,
     /// One for each row, and the end of the last one.
-    places: Vec<Place>,
+    starts: Vec<RowStart>,
     n_cols: usize,
 }
 
 /// A row of a [`Pattern`].
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct RowStart {
     /// Where its columns begin.
     from: usize,
     /// The value of its entries.
@@ -446,9 +446,9 @@ struct Place {
 impl<'a, I: Index> Pattern<'a, I> {
     /// The columns of row `i`, and its value.
     #[inline(always)]
-    fn row(&self, i: usize) -> (Loan<'a, I>, f64) {
-        let Place { from, value } = self.places[i];
-        (self.indices.range(from, self.places[i + 1].from), value)
+    fn row(&self, i: usize) -> (Borrowed<'a, I>, f64) {
+        let RowStart { from, value } = self.starts[i];
+        (self.indices.range(from, self.starts[i + 1].from), value)
     }
 }
 
@@ -457,7 +457,7 @@ impl<I: Index> Rows for Pattern<'_, I> {
     const IS_SPARSE: bool = true;
 
     fn n_rows(&self) -> usize {
-        self.places.len() - 1
+        self.starts.len() - 1
     }
 
     fn n_cols(&self) -> usize {
@@ -493,14 +493,14 @@ impl<I: Index> Rows for Pattern<'_, I> {
     }
 
     #[inline]
-    fn prefetch_place(&self, i: usize) {
-        kernel::prefetch(&self.places, i, i + 2);
+    fn prefetch_pointers(&self, i: usize) {
+        kernel::prefetch(&self.starts, i, i + 2);
     }
 
     #[inline]
     fn prefetch(&self, i: usize) {
         self.indices
-            .prefetch(self.places[i].from, self.places[i + 1].from);
+            .prefetch(self.starts[i].from, self.starts[i + 1].from);
     }
 }
 

@@ -31,16 +31,16 @@ impl CsrArrays {
 
     /// The rows.
     pub(crate) fn rows(&self, n_cols: usize) -> Csr<'_, f64, i32> {
-        let (values, indices) = (Loan::new(&self.values), Loan::new(&self.indices));
-        Csr::new(values, indices, Loan::new(&self.indptr), n_cols).expect("compressed rows")
+        let (values, indices) = (Borrowed::new(&self.values), Borrowed::new(&self.indices));
+        Csr::new(values, indices, Borrowed::new(&self.indptr), n_cols).expect("compressed rows")
     }
 }
 
 fn csr(values: &[f64], indices: &[i32], indptr: &[i32], n_cols: usize) -> Result<bool, Error> {
     Csr::new(
-        Loan::new(values),
-        Loan::new(indices),
-        Loan::new(indptr),
+        Borrowed::new(values),
+        Borrowed::new(indices),
+        Borrowed::new(indptr),
         n_cols,
     )
     .map(|m| m.has_duplicates())
@@ -71,9 +71,9 @@ fn sparse_rows_mean_what_dense_rows_mean() {
     // [[0, 2, 0], [3, 0, 1] unsorted, [] ]
     let (values, indices, indptr) = ([2.0f32, 1.0, 3.0, 9.9], [1i64, 2, 0, 0], [0i32, 1, 3, 3]);
     let rows = Csr::new(
-        Loan::new(&values),
-        Loan::new(&indices),
-        Loan::new(&indptr),
+        Borrowed::new(&values),
+        Borrowed::new(&indices),
+        Borrowed::new(&indptr),
         3,
     )
     .expect("valid");
@@ -115,7 +115,7 @@ fn rows_of_one_value_each_are_a_pattern() {
         pattern.visit(i, |j, x| of_pattern.push((j, x)));
         rows.visit(i, |j, x| of_rows.push((j, x)));
         assert_eq!(of_pattern, of_rows);
-        pattern.prefetch_place(i);
+        pattern.prefetch_pointers(i);
         pattern.prefetch(i);
     }
     let two = CsrArrays::new([vec![(0, 1.0), (1, 1.0)], vec![(0, 1.0), (1, 2.0)]]);

@@ -220,7 +220,7 @@ impl Part {
         let of_block = problem.data().block_size() as f64 * columns.work();
         let rounds = (WORK / of_block).clamp(1.0, MAX_ROUNDS) as usize;
         for from in (0..n_blocks).step_by(rounds * n_parts) {
-            watch.share(&mut parts, 1, |number, part| {
+            watch.for_chunks(&mut parts, 1, |number, part| {
                 let blocks = problem.data().blocks().skip(from + number).step_by(n_parts);
                 for block in blocks.take(rounds) {
                     let part = &mut part[0];

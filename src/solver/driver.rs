@@ -332,7 +332,7 @@ impl<'p, 'a> Driver<'p, 'a> {
                 .keep()
                 .takes(&mut point, &self.best, self.budget.tol)
             {
-                point.hold(&self.best);
+                point.copy_from(&self.best);
             }
             record.certificate = point.certificate;
             self.note(record, &point, watch);
@@ -350,7 +350,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             let count = ((self.step as f64 + 0.5) / spacing).ceil();
             self.next_record = ((count * spacing).round() as u64).max(self.step + 1);
         }
-        let answer = watch.show(&Progress {
+        let answer = watch.report(&Progress {
             record,
             coef: &point.coef,
             intercept: point.intercept,

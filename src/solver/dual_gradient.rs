@@ -22,7 +22,7 @@ use std::ops::Range;
 
 use crate::error::{self, Error};
 use crate::intercept;
-use crate::loss::blocks::{Along, Proximal};
+use crate::loss::blocks::{LinePoint, Proximal};
 use crate::memory;
 use crate::problem::{Point, Problem};
 use crate::run::{Budget, Fit, Monitor, RunContext, parameter};
@@ -89,7 +89,7 @@ impl Solver for DualGradient {
                 None => memory::zeros(n_rows),
             };
             if problem.fit_intercept() {
-                intercept::balance(&mut a, |i| problem.mass(i));
+                intercept::balance(&mut a, |i| problem.weight_fraction(i));
             }
             let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
             let sigma = match self.step {
@@ -160,11 +160,11 @@ impl Run<'_, '_> {
             centre: &self.a[block],
         };
         if problem.fit_intercept() {
-            let reach = intercept::reach(loss);
+            let reach = intercept::inverse_curvature(loss);
             let minimum = intercept::try_minimise(self.intercept, reach, 1e-15, |b| {
                 problem.mean_of_pairs(watch, |block| {
                     let (p, near) = (&self.predictions[block.clone()], &self.a[block.clone()]);
-                    let (proximal, labels) = (proximal(block.clone()), problem.labels(block));
+                    let (proximal, labels) = (proximal(block.clone()), problem.target_block(block));
                     loss.proximal_values_and_slopes(proximal, p, b, near, labels)
                 })
             })?;
@@ -175,12 +175,12 @@ impl Run<'_, '_> {
         }
         watch.fill(&mut self.next, problem.data().block_size(), |from, next| {
             let block = from..from + next.len();
-            let along = Along::at(&self.predictions[block.clone()]);
-            let (near, labels) = (&self.a[block.clone()], problem.labels(block.clone()));
+            let along = LinePoint::at(&self.predictions[block.clone()]);
+            let (near, labels) = (&self.a[block.clone()], problem.target_block(block.clone()));
             loss.proximal_values(proximal(block), along, near, labels, next);
         })?;
         if problem.fit_intercept() {
-            intercept::balance(&mut self.next, |i| problem.mass(i));
+            intercept::balance(&mut self.next, |i| problem.weight_fraction(i));
         }
         Ok(())
     }

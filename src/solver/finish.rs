@@ -39,7 +39,7 @@ impl<'p, 'a> Finish<'p, 'a> {
         let (mut free, mut all) = (0, 0);
         let (mut values, mut curvatures) = (Vec::new(), Vec::new());
         for block in problem.data().blocks() {
-            let labels = problem.labels(block.clone());
+            let labels = problem.target_block(block.clone());
             values.clear();
             memory::extend(&mut values, block.clone().map(&a));
             memory::resize(&mut curvatures, values.len(), 0.0);

@@ -24,7 +24,7 @@ use std::ops::Range;
 
 use crate::error::Error;
 use crate::kernel::{Level, lanes};
-use crate::loss::blocks::{Labels, LossBlocks};
+use crate::loss::blocks::{LossBlocks, TargetBlock};
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::Problem;
 use crate::run::RunContext;
@@ -416,8 +416,8 @@ impl Moving {
         &self.to[..self.len]
     }
 
-    fn labels(&self) -> Labels<'_> {
-        Labels {
+    fn labels(&self) -> TargetBlock<'_> {
+        TargetBlock {
             y: &self.y[..self.len],
             c: Some(&self.c[..self.len]),
         }

@@ -30,7 +30,7 @@
 use std::ops::Range;
 
 use crate::error::Error;
-use crate::loss::blocks::{self, Along, Proximal};
+use crate::loss::blocks::{self, LinePoint, Proximal};
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::{Point, Problem};
 use crate::run::RunContext;
@@ -121,9 +121,9 @@ impl<'p, 'a> Newton<'p, 'a> {
             memory::push(&mut u, point.intercept + shift);
         }
         let loss = problem.loss();
-        let (is_smooth, unit) = (!loss.has_kinks(), problem.unit());
+        let (is_smooth, unit) = (!loss.has_kinks(), problem.prediction_scale());
         let is_flat = |i| loss.curvature(point.dual[i], problem.target(i)) == 0.0;
-        let may_soften = is_smooth && problem.data().counting().any(is_flat);
+        let may_soften = is_smooth && problem.data().positive_rows().any(is_flat);
         let mut newton = Self {
             design: Design {
                 problem,
@@ -319,8 +319,8 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// The step from the predictions by `t` times the change, of the rows of a block.
-    fn along(&self, t: f64, block: Range<usize>) -> Along<'_> {
-        Along {
+    fn along(&self, t: f64, block: Range<usize>) -> LinePoint<'_> {
+        LinePoint {
             p: &self.p[block.clone()],
             t,
             d: &self.change[block],
@@ -333,7 +333,10 @@ impl<'p, 'a> Newton<'p, 'a> {
         let mut trial = std::mem::take(self.tried_mut());
         watch.fill(&mut trial, problem.data().block_size(), |from, trial| {
             let block = from..from + trial.len();
-            let (along, labels) = (self.along(t, block.clone()), problem.labels(block.clone()));
+            let (along, labels) = (
+                self.along(t, block.clone()),
+                problem.target_block(block.clone()),
+            );
             if self.g > 0.0 {
                 let (proximal, near) = (self.proximal(block.clone()), &self.a[block]);
                 let loss = problem.loss();
@@ -376,7 +379,7 @@ impl<'p, 'a> Newton<'p, 'a> {
     /// Moves `p` by `t` times the change, and `a` with it: to the last trial, which was for that `t`.
     fn slide(&mut self, t: f64, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let (size, change) = (self.problem().data().block_size(), &self.change);
-        watch.change(&mut self.p, size, |i, p| p + t * change[i])?;
+        watch.update(&mut self.p, size, |i, p| p + t * change[i])?;
         self.accept();
         Ok(())
     }
@@ -404,7 +407,7 @@ impl<'p, 'a> Newton<'p, 'a> {
                 (&self.p[block.clone()], &self.a[block.clone()]),
                 self.look_ahead,
                 problem.total_weight(),
-                problem.labels(block),
+                problem.target_block(block),
                 change,
             );
         })?;
@@ -456,7 +459,7 @@ impl<'p, 'a> Newton<'p, 'a> {
     ) -> Result<f64, Error> {
         let problem = self.problem();
         let blocks = problem.data().by_blocks(watch, |block| {
-            let c = problem.labels(block.clone()).c;
+            let c = problem.target_block(block.clone()).c;
             blocks::products(&a[block.clone()], &self.change[block], c)
         })?;
         let sum: f64 = blocks.iter().sum();
@@ -468,7 +471,10 @@ impl<'p, 'a> Newton<'p, 'a> {
     fn change_of(&self, coef: &[f64], t: f64, watch: &mut RunContext<'_>) -> Result<f64, Error> {
         let problem = self.problem();
         let sums = problem.data().by_blocks(watch, |block| {
-            let (along, labels) = (self.along(t, block.clone()), problem.labels(block.clone()));
+            let (along, labels) = (
+                self.along(t, block.clone()),
+                problem.target_block(block.clone()),
+            );
             if self.g > 0.0 {
                 let (proximal, near) = (self.proximal(block.clone()), &self.a[block]);
                 let loss = problem.loss();

@@ -560,7 +560,7 @@ impl State {
         if stream {
             let zeros = memory::zeros(n_rows);
             let losses = problem.data().by_blocks(watch, |block| {
-                let labels = problem.labels(block.clone());
+                let labels = problem.target_block(block.clone());
                 loss.values(&zeros[block], 0.0, labels)
             })?;
             let (mut sum, mut weight) = (losses.iter().sum::<f64>(), problem.total_weight());
@@ -598,7 +598,7 @@ impl State {
         };
         let loss_curvature = loss_curvature(problem);
         self.curvature = loss_curvature * sq_norm;
-        self.longest = problem.unit() / loss_curvature;
+        self.longest = problem.prediction_scale() / loss_curvature;
     }
 
     /// The model without coefficients: `P(0)`, and its intercept to begin at.
@@ -614,12 +614,12 @@ impl State {
         // The best constant often puts a whole class on the kink of the hinge, where rounding would
         // decide about the first step. And the first part of a stream may be of one class, for which
         // there is none.
-        let labels = problem.data().counting().map(|i| problem.target(i));
+        let labels = problem.data().positive_rows().map(|i| problem.target(i));
         let is_safe = problem.loss().target() != Target::Label
             || (problem.loss().smoothness() > 0.0 && has_several(labels));
         if problem.fit_intercept() && is_safe {
             self.intercept = zero.intercept
-                + intercept::apart(problem.loss(), zero.intercept, self.primal_at_zero);
+                + intercept::kink_offset(problem.loss(), zero.intercept, self.primal_at_zero);
         }
         Ok(())
     }

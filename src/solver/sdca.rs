@@ -55,7 +55,7 @@ use crate::solver::passes::Passes;
 use crate::solver::schedule::{self, Pace};
 use crate::solver::together::{self, Head};
 use crate::solver::{Solver, Start};
-use crate::steps::Traced;
+use crate::steps::TraceKind;
 
 /// How the first epoch of a cold start is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -219,7 +219,8 @@ impl Sdca {
         let sgd = match self.first_epoch {
             _ if start.is_some() => false,
             FirstEpoch::Auto => {
-                Mechanism::ModifiedSgd.is_on() && state.mean_q <= TUNING.sgd_mean_q * problem.unit()
+                Mechanism::ModifiedSgd.is_on()
+                    && state.mean_q <= TUNING.sgd_mean_q * problem.prediction_scale()
             }
             FirstEpoch::Sdca => false,
             FirstEpoch::Sgd => true,
@@ -517,9 +518,9 @@ impl Process for Run<'_, '_> {
             step += visits.len() as u64;
             *visited += visits.len();
             let trace = match (keeper.tally(), moved) {
-                (Some(sums), _) => Traced::Sums(sums),
-                (None, Some(moved)) => Traced::Moved(moved),
-                (None, None) => Traced::Nobody,
+                (Some(sums), _) => TraceKind::Sums(sums),
+                (None, Some(moved)) => TraceKind::Moved(moved),
+                (None, None) => TraceKind::None,
             };
             if let Some(seen) = &mut self.sgd {
                 let pair = problem.steps();

@@ -93,7 +93,7 @@ impl Solver for Subgradient {
                 None => (memory::zeros(n_rows), memory::zeros(rows.n_cols())),
             };
             if problem.fit_intercept() {
-                intercept::balance(&mut a, |i| problem.mass(i));
+                intercept::balance(&mut a, |i| problem.weight_fraction(i));
             }
             let mut run = Run {
                 problem,
@@ -183,11 +183,11 @@ impl Run<'_, '_> {
         let (predictions, loss) = (&*predictions, problem.loss());
         let minimum = if problem.fit_intercept() {
             let found = problem.best_intercept(predictions, self.intercept, 1e-13, watch)?;
-            let apart = intercept::apart(loss, found.b, found.value);
+            let apart = intercept::kink_offset(loss, found.b, found.value);
             if apart == 0.0 {
                 found
             } else {
-                intercept::with_close_sides(found, apart, |b| {
+                intercept::with_nearby_sides(found, apart, |b| {
                     problem.mean_loss(predictions, b, watch)
                 })?
             }
@@ -198,11 +198,11 @@ impl Run<'_, '_> {
         // Beside a kink the slopes on both sides are mixed so that they add up to 0.
         watch.fill(slopes, problem.data().block_size(), |from, slopes| {
             let block = from..from + slopes.len();
-            let (p, labels) = (&predictions[block.clone()], problem.labels(block));
+            let (p, labels) = (&predictions[block.clone()], problem.target_block(block));
             loss.mixed_dual_values(p, minimum.sides, minimum.mix, labels, slopes);
         })?;
         if problem.fit_intercept() {
-            intercept::balance(slopes, |i| problem.mass(i));
+            intercept::balance(slopes, |i| problem.weight_fraction(i));
         }
         if let Some((least, best)) = &mut self.best {
             let primal = minimum.value + problem.penalty().value(coef);

@@ -78,7 +78,7 @@ impl System {
         let size = self.size;
         let stretch = PARTS * size.max(1);
         for (number, rows) in self.matrix.chunks_mut(stretch).enumerate() {
-            watch.share(rows, size, |k, row| {
+            watch.for_chunks(rows, size, |k, row| {
                 let j = number * PARTS + k;
                 fill(j, &mut row[..=j]);
             });
@@ -136,10 +136,10 @@ impl System {
     pub(crate) fn flush(&mut self, watch: &RunContext<'_>) {
         let (count, size) = (self.count, self.size);
         self.count = 0;
-        memory::probe(OF_PRODUCT);
+        memory::check_available(OF_PRODUCT);
         let rows = ArrayView2::from_shape((count, size), &self.gathered[..count * size])
             .expect("count rows of size entries");
-        watch.share(&mut self.matrix, STRIPE * size, |number, stripe| {
+        watch.for_chunks(&mut self.matrix, STRIPE * size, |number, stripe| {
             let from = number * STRIPE;
             let to = from + stripe.len() / size;
             let mut stripe =

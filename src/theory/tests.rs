@@ -29,14 +29,14 @@ fn lipschitz_inverts_its_bound() -> Result<(), Error> {
         radius,
         initial_gap,
     } = SETTING;
-    let spread = 4.0 * (l * radius).powi(2);
-    let t0 = (n as f64 * (2.0 * lambda * n as f64 * initial_gap / spread).ln())
+    let squared_range = 4.0 * (l * radius).powi(2);
+    let t0 = (n as f64 * (2.0 * lambda * n as f64 * initial_gap / squared_range).ln())
         .ceil()
         .max(0.0) as u64;
     let terms = |first: u64, total: u64| {
         [
-            2.0 * spread / lambda / (2 * n + first - t0) as f64,
-            spread / lambda / 2.0 / (total - first) as f64,
+            2.0 * squared_range / lambda / (2 * n + first - t0) as f64,
+            squared_range / lambda / 2.0 / (total - first) as f64,
         ]
     };
 
@@ -50,9 +50,9 @@ fn lipschitz_inverts_its_bound() -> Result<(), Error> {
     for share in [0.1, 0.5, 0.97] {
         let run = sdca_lipschitz_iterations(n, SETTING, l, Some(share))?;
         let (total, first) = (run.iterations, run.average_from_step);
-        assert_eq!(first, part(share, total));
+        assert_eq!(first, floor_share(share, total));
         assert!(terms(first, total).iter().sum::<f64>() <= eps);
-        let less = terms(part(share, total - 1), total - 1);
+        let less = terms(floor_share(share, total - 1), total - 1);
         assert!(less.iter().sum::<f64>() > eps);
     }
     Ok(())
@@ -91,7 +91,7 @@ fn smooth_inverts_its_bound() -> Result<(), Error> {
     for share in [0.0, 0.3, 0.5, best.average_from()] {
         let run = sdca_smooth_averaged_iterations(n, SETTING, gamma, Some(share))?;
         let mean = |total: u64| {
-            let first = part(share, total);
+            let first = floor_share(share, total);
             after(first) / (total - first) as f64
         };
         assert!(mean(run.iterations) <= eps && eps < mean(run.iterations - 1));
@@ -148,14 +148,17 @@ fn pegasos_inverts_its_bound() -> Result<(), Error> {
 #[test]
 fn part_is_exact() {
     // The nearest f64 lies below 7/10, and its product by 10 rounds up to 7.
-    assert_eq!(part(0.7, 10), 6);
-    assert_eq!(part(0.1, 10), 1);
-    assert_eq!(part(0.75, (1 << 63) - 1), 3 * (1 << 61) - 1);
-    assert_eq!(part(1.0 - f64::EPSILON / 2.0, u64::MAX), u64::MAX - 2048);
-    assert_eq!(part(2.0_f64.powi(-62), 1 << 62), 1);
-    assert_eq!(part(2.0_f64.powi(-62), (1 << 62) - 1), 0);
+    assert_eq!(floor_share(0.7, 10), 6);
+    assert_eq!(floor_share(0.1, 10), 1);
+    assert_eq!(floor_share(0.75, (1 << 63) - 1), 3 * (1 << 61) - 1);
+    assert_eq!(
+        floor_share(1.0 - f64::EPSILON / 2.0, u64::MAX),
+        u64::MAX - 2048
+    );
+    assert_eq!(floor_share(2.0_f64.powi(-62), 1 << 62), 1);
+    assert_eq!(floor_share(2.0_f64.powi(-62), (1 << 62) - 1), 0);
     for nothing in [0.0, -0.0, f64::from_bits(1), f64::MIN_POSITIVE, 1e-20] {
-        assert_eq!(part(nothing, TOO_MANY), 0);
+        assert_eq!(floor_share(nothing, TOO_MANY), 0);
     }
 }
 
@@ -165,7 +168,7 @@ fn both_parts_grow_with_the_run() {
     for share in [1e-3, 0.1, 0.5, 0.7, 0.999, 1.0 - f64::EPSILON] {
         for start in [1, 1 << 53, (1 << 60) + 12_345] {
             for total in start..start + 5000 {
-                let grown = part(share, total + 1) - part(share, total);
+                let grown = floor_share(share, total + 1) - floor_share(share, total);
                 assert!(grown <= 1, "{share} {total}");
             }
         }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use ndarray::{Array1, Array2, ArrayView2, s};
 use sdca_rs::data::{ColumnIndex, Number, Storage};
-use sdca_rs::kernel::Loan;
+use sdca_rs::kernel::Borrowed;
 use sdca_rs::loss::Loss;
 use sdca_rs::one_vs_rest::OneVsRest;
 use sdca_rs::prelude::*;
@@ -122,15 +122,15 @@ fn the_short_constructors_give_the_bits_of_the_long_ones() {
     assert_eq!(short(Data::dense(view(&data))), expected);
     assert_eq!(short(Data::dense(&view(&data).to_owned())), expected);
 
-    let (indices, indptr) = (Loan::new(&data.indices), Loan::new(&data.indptr));
-    let rows = Csr::new(Loan::new(&data.values), indices, indptr, D).expect("valid");
+    let (indices, indptr) = (Borrowed::new(&data.indices), Borrowed::new(&data.indptr));
+    let rows = Csr::new(Borrowed::new(&data.values), indices, indptr, D).expect("valid");
     let expected = long(rows.into());
     every_index_type(&data, &data.values, &|rows| {
         assert_eq!(short(rows), expected);
     });
 
     let single: Vec<f32> = data.values.iter().map(|&x| x as f32).collect();
-    let rows = Csr::new(Loan::new(&single), indices, indptr, D).expect("valid");
+    let rows = Csr::new(Borrowed::new(&single), indices, indptr, D).expect("valid");
     let expected = long(rows.into());
     every_index_type(&data, &single, &|rows| assert_eq!(short(rows), expected));
 }

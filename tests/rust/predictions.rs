@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use ndarray::ArrayView2;
 use sdca_rs::Error;
-use sdca_rs::kernel::Loan;
+use sdca_rs::kernel::Borrowed;
 use sdca_rs::predict::predictions;
 use sdca_rs::rows::{Csr, Dense, Rows};
 use sdca_rs::run::{HEARTBEAT, Monitor, NoMonitor, RunContext};
@@ -33,8 +33,8 @@ fn any_number_of_threads_gives_the_bits_of_the_definition() {
     let shape = (data.n_rows, D);
     let dense = ArrayView2::from_shape(shape, &data.dense).expect("shape");
     let single = ArrayView2::from_shape(shape, &single).expect("shape");
-    let (indices, indptr) = (Loan::new(&data.indices), Loan::new(&data.indptr));
-    let sparse = Csr::new(Loan::new(&data.values), indices, indptr, D).expect("valid");
+    let (indices, indptr) = (Borrowed::new(&data.indices), Borrowed::new(&data.indptr));
+    let sparse = Csr::new(Borrowed::new(&data.values), indices, indptr, D).expect("valid");
     check(&Dense::new(dense).expect("C order"), "dense");
     check(&Dense::new(single).expect("C order"), "float32");
     check(&sparse, "sparse");

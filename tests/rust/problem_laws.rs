@@ -2,7 +2,7 @@
 
 use ndarray::ArrayView2;
 use sdca_rs::Error;
-use sdca_rs::kernel::Loan;
+use sdca_rs::kernel::Borrowed;
 use sdca_rs::loss::{Hinge, Loss, SPECS, Squared, Target, Visitor, dispatch};
 use sdca_rs::order::Generator;
 use sdca_rs::problem::{Point, Problem, Regularisation};
@@ -204,10 +204,10 @@ fn certificates_are_what_their_definitions_say_dense() {
 #[test]
 fn certificates_are_what_their_definitions_say_sparse() {
     let data = Data::new(N, D, 2);
-    let (values, indices) = (Loan::new(&data.values), Loan::new(&data.indices));
+    let (values, indices) = (Borrowed::new(&data.values), Borrowed::new(&data.indices));
     check_laws(
         &data,
-        &Csr::new(values, indices, Loan::new(&data.indptr), D).expect("valid"),
+        &Csr::new(values, indices, Borrowed::new(&data.indptr), D).expect("valid"),
     );
 }
 

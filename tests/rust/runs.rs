@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ndarray::ArrayView2;
 use sdca_rs::Error;
-use sdca_rs::kernel::Loan;
+use sdca_rs::kernel::Borrowed;
 use sdca_rs::loss::{
     Hinge, Log, Loss, SPECS, SmoothHinge, Squared, SquaredHinge, Visitor, dispatch,
 };
@@ -63,8 +63,8 @@ fn budget(tol: f64, max_epochs: usize) -> Budget {
 fn every_loss_storage_sampling_and_first_epoch_reach_the_same_certified_optimum() {
     let data = Data::new(N, D, 4);
     let dense = Dense::new(view(&data)).expect("C order");
-    let (values, indices) = (Loan::new(&data.values), Loan::new(&data.indices));
-    let sparse = Csr::new(values, indices, Loan::new(&data.indptr), D).expect("valid");
+    let (values, indices) = (Borrowed::new(&data.values), Borrowed::new(&data.indices));
+    let sparse = Csr::new(values, indices, Borrowed::new(&data.indptr), D).expect("valid");
     let budget = &budget(1e-6, 20_000);
     for spec in SPECS {
         for (weighted, fit_intercept) in [(false, false), (true, true)] {
@@ -126,8 +126,8 @@ fn every_loss_storage_sampling_and_first_epoch_reach_the_same_certified_optimum(
 fn a_pattern_has_the_same_certified_optimum_as_its_dense_rows() {
     let data = &Data::with_one_value_in_each_row(N, D, 4);
     let dense = &Dense::new(view(data)).expect("C order");
-    let (values, indices) = (Loan::new(&data.values), Loan::new(&data.indices));
-    let sparse = Csr::new(values, indices, Loan::new(&data.indptr), D).expect("valid");
+    let (values, indices) = (Borrowed::new(&data.values), Borrowed::new(&data.indices));
+    let sparse = Csr::new(values, indices, Borrowed::new(&data.indptr), D).expect("valid");
     let pattern = &sparse.into_pattern().expect("one value in each row");
     let budget = &budget(1e-9, 20_000);
     for spec in SPECS {
@@ -460,8 +460,8 @@ fn acceleration_saves_epochs_and_takes_no_more_than_allowed() {
     }
     // Columns that no row has an entry in: with so many the run has no second-order finish.
     for (n_cols, saved) in [(3000, 0.5), (20, 0.3)] {
-        let (values, indices) = (Loan::new(&data.values), Loan::new(&data.indices));
-        let rows = &Csr::new(values, indices, Loan::new(&data.indptr), n_cols).expect("valid");
+        let (values, indices) = (Borrowed::new(&data.values), Borrowed::new(&data.indices));
+        let rows = &Csr::new(values, indices, Borrowed::new(&data.indptr), n_cols).expect("valid");
         for fit_intercept in [false, true] {
             let c = Regularisation::C(1.0);
             let problem = posed(rows, &labels, None, Hinge, c, fit_intercept).expect("valid");
@@ -897,9 +897,9 @@ const MANY: usize = 300;
 
 fn sparse(data: &Data) -> Csr<'_, f64, i32> {
     Csr::new(
-        Loan::new(&data.values),
-        Loan::new(&data.indices),
-        Loan::new(&data.indptr),
+        Borrowed::new(&data.values),
+        Borrowed::new(&data.indices),
+        Borrowed::new(&data.indptr),
         data.n_cols,
     )
     .expect("valid")

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use ndarray::ArrayView2;
 use sdca_rs::Error;
-use sdca_rs::kernel::Loan;
+use sdca_rs::kernel::Borrowed;
 use sdca_rs::loss::{
     Absolute, EpsilonInsensitive, Hinge, Huber, Log, Loss, Poisson, Quantile, SPECS, SmoothHinge,
     Squared, SquaredHinge, Target, Visitor, dispatch,
@@ -304,8 +304,8 @@ fn dot(u: &[f64], v: &[f64]) -> f64 {
 fn certificates_are_true_and_solvers_agree_on_the_optimum() {
     let data = &Data::new(120, D, 21);
     let on_dense = &dense(&data.dense, D);
-    let (values, indices) = (Loan::new(&data.values), Loan::new(&data.indices));
-    let on_sparse = &Csr::new(values, indices, Loan::new(&data.indptr), D).expect("valid");
+    let (values, indices) = (Borrowed::new(&data.values), Borrowed::new(&data.indices));
+    let on_sparse = &Csr::new(values, indices, Borrowed::new(&data.indptr), D).expect("valid");
     for spec in SPECS {
         for both in [false, true] {
             let (weighted, fit_intercept) = (both, both);

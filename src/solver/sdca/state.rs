@@ -165,7 +165,7 @@ impl State {
     fn prefetch<R: Rows>(&self, rows: &R, visits: &[u32], k: usize) {
         if let Some(&i) = visits.get(k + FAR) {
             prefetch(&self.rows, i as usize, i as usize + 1);
-            rows.prefetch_place(i as usize);
+            rows.prefetch_pointers(i as usize);
         }
         if let Some(&i) = visits.get(k + NEAR) {
             rows.prefetch(i as usize);
