@@ -1,15 +1,17 @@
-//! Memory whose size depends on the data: where there is none left, that is an error, and not the end of the
-//! process as with what the standard library has of the same kind.
+//! Allocation of memory whose size depends on the data. If there is not enough of it, that is an
+//! error; the standard library's own functions would abort the process.
 //!
-//! These functions do not return the error but raise it ([`crate::error::raise`]): there are some two hundred places
-//! that ask for memory, deep in what is done for rows and columns. Solvers and predictions return it.
+//! These functions do not return the error but raise it ([`crate::error::raise`]): some two hundred
+//! places allocate memory, deep inside the work on rows and columns. Solvers and predictions catch
+//! and return it.
 
 use std::collections::TryReserveError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{self, Error};
 
-/// Whether there is no memory left for what is too small to be asked for here: then there is none for anything else.
+/// Whether even a small allocation outside this module has failed: then every request here fails
+/// too.
 static IS_EXHAUSTED: AtomicBool = AtomicBool::new(false);
 
 /// See [`IS_EXHAUSTED`].
@@ -55,27 +57,28 @@ pub(crate) fn extend<T>(vec: &mut Vec<T>, items: impl IntoIterator<Item = T>) {
     }
 }
 
-/// Makes a vector one of `len` items, new ones with this value.
+/// Changes the length of a vector to `len`; new items have this value.
 pub(crate) fn resize<T: Clone>(vec: &mut Vec<T>, len: usize, value: T) {
     let more = len.saturating_sub(vec.len());
     check_reserved::<T>(len, vec.try_reserve_exact(more));
     vec.resize(len, value);
 }
 
-/// Makes a vector a copy of a slice, in the memory that it has if that is enough.
+/// Overwrites a vector with a copy of a slice, reusing its memory if that is large enough.
 pub(crate) fn assign<T: Clone>(vec: &mut Vec<T>, items: &[T]) {
     vec.clear();
     extend(vec, items.iter().cloned());
 }
 
-/// Raises the error if so many bytes are not to be had for the moment, for code of others that would end the process.
+/// Raises the error if this many bytes cannot be allocated right now. For calls into libraries that
+/// would abort the process.
 pub(crate) fn check_available(bytes: usize) {
     drop(std::hint::black_box(with_capacity::<u8>(bytes)));
 }
 
-/// `collect` of vectors, by another name.
+/// `collect` into a vector, by another name.
 pub(crate) trait IntoVec: Iterator + Sized {
-    /// The items.
+    /// Collects the items.
     fn into_vec(self) -> Vec<Self::Item> {
         let mut vec = Vec::new();
         extend(&mut vec, self);
