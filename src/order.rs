@@ -1,4 +1,4 @@
-//! The order in which rows are visited: seeded, and known one epoch in advance.
+//! The order in which rows are visited: seeded, and fixed one epoch in advance.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -15,14 +15,14 @@ pub enum Sampling {
     /// Each row once, in a new random order every epoch: the fastest to converge.
     #[default]
     Permutation,
-    /// As many rows as there are, drawn with replacement: what most theorems are about.
+    /// As many draws as there are rows, with replacement: the case that most theorems cover.
     Random,
     /// Each row once, in the order of the data. Can be very slow on structured data.
     Cyclic,
 }
 
 impl Sampling {
-    /// The choice that users call `name`.
+    /// The sampling called `name`.
     pub fn named(name: &str) -> Result<Self, Error> {
         match name {
             "permutation" => Ok(Self::Permutation),
@@ -37,23 +37,23 @@ impl Sampling {
     }
 }
 
-/// A small, fast, seeded generator whose values are part of our promise of reproducibility.
+/// A small, fast, seeded generator. Its values are covered by our promise of reproducibility.
 #[derive(Debug, Clone)]
 pub struct Generator(Xoshiro256PlusPlus);
 
 impl Generator {
-    /// The generator of this seed.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// A number of `0..n`. The bias of multiply-and-shift is below n / 2^64.
+    /// A random number in `0..n`. The bias of multiply-and-shift is below n / 2^64.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Puts `items` into a random order.
+    /// Shuffles `items`.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);
@@ -72,7 +72,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// Orders over the given rows.
+    /// Visiting orders over the given rows.
     pub fn new(sampling: Sampling, seed: u64, rows: Vec<u32>) -> Self {
         Self {
             sampling,
@@ -82,12 +82,12 @@ impl Order {
         }
     }
 
-    /// Number of visits in an epoch.
+    /// The number of visits in an epoch.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is no row to visit.
+    /// Whether there are no rows to visit.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -97,8 +97,8 @@ impl Order {
         self.next_epoch_of(self.rows.len());
     }
 
-    /// As [`Self::next_epoch`], for batches of `batch` rows: where rows are drawn with replacement, so many that no
-    /// batch is short.
+    /// As [`Self::next_epoch`], for batches of `batch` rows: with replacement, enough rows are
+    /// drawn that no batch is short.
     pub(crate) fn next_batches(&mut self, batch: usize) {
         self.next_epoch_of(self.rows.len().next_multiple_of(batch));
     }
@@ -114,7 +114,7 @@ impl Order {
         }
     }
 
-    /// Like [`Self::next_epoch`], for an epoch that must visit each row exactly once whatever the
+    /// As [`Self::next_epoch`], for an epoch that must visit each row exactly once, whatever the
     /// sampling.
     pub fn next_pass(&mut self) {
         self.drawn.clear();
@@ -128,14 +128,14 @@ impl Order {
         self.sampling != Sampling::Random
     }
 
-    /// Puts some of the rows, given in the order of their last visits, into the order of the next.
+    /// Reorders some of the rows, given in the order of their last visits, for their next visits.
     pub(crate) fn arrange(&mut self, rows: &mut [u32]) {
         if self.sampling != Sampling::Cyclic {
             self.generator.shuffle(rows);
         }
     }
 
-    /// Draws `count` different rows, uniformly and independently of earlier draws, into `drawn`.
+    /// Draws `count` distinct rows into `drawn`, uniformly and independently of earlier draws.
     pub fn draw(&mut self, count: usize, drawn: &mut Vec<u32>) {
         let n = self.rows.len();
         for k in 0..count.min(n) {
@@ -145,7 +145,7 @@ impl Order {
         memory::assign(drawn, &self.rows[..count.min(n)]);
     }
 
-    /// The rows to visit in the present epoch, in order.
+    /// The rows to visit in the current epoch, in order.
     pub fn visits(&self) -> &[u32] {
         if self.drawn.is_empty() {
             &self.rows

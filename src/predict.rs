@@ -1,4 +1,4 @@
-//! Predictions of fitted models.
+//! Predictions of several fitted models at once.
 
 use crate::data::{Storage, rows_per_block, with_rows};
 use crate::error::{self, Error};
@@ -6,14 +6,15 @@ use crate::memory;
 use crate::rows::Rows;
 use crate::run::RunContext;
 
-/// Stored entries, counted for each model, that are worth a thread: they take from a tenth of a
-/// millisecond on (dense rows, in the cache), starting it half as long.
+/// The smallest number of stored entries, counted once per model, that justifies a thread: they
+/// take a tenth of a millisecond or more (dense rows, in cache), and starting a thread takes half
+/// as long.
 const PER_THREAD: usize = 1 << 20;
 
-/// `x_i . w_k + b_k` for each row `i` and each model `k`, row by row.
+/// `x_i . w_k + b_k` for each row `i` and each model `k`, in row-major order.
 ///
-/// `coefs` holds the models one after the other, `n_cols` numbers each. Up to `n_threads` threads share
-/// the rows; the result does not depend on how many.
+/// `coefs` holds the models one after the other, `n_cols` numbers each. Up to `n_threads` threads
+/// share the rows; the result does not depend on their number.
 pub fn predictions(
     rows: &Storage<'_>,
     coefs: &[f64],
@@ -28,7 +29,7 @@ pub fn predictions(
     })
 }
 
-/// [`predictions`], written over `out`.
+/// [`predictions`], written to `out`.
 pub fn write_predictions(
     rows: &Storage<'_>,
     coefs: &[f64],
@@ -47,8 +48,8 @@ pub fn write_predictions(
     })
 }
 
-/// Which model has the largest of the [`predictions`] for each row, the first of several; written over `out`. The
-/// predictions themselves are not kept.
+/// Writes to `out` the model with the largest of the [`predictions`] for each row, or the first of
+/// several. The predictions themselves are not stored.
 pub fn write_best(
     rows: &Storage<'_>,
     coefs: &[f64],
@@ -71,7 +72,7 @@ pub fn write_best(
     })
 }
 
-/// Linear models, and rows to predict for.
+/// Linear models, and the rows to predict for.
 struct Models<'a, R> {
     rows: &'a R,
     coefs: &'a [f64],
@@ -105,7 +106,7 @@ impl<'a, R: Rows> Models<'a, R> {
             .map(move |(coef, b)| self.rows.dot(i, coef) + *b)
     }
 
-    /// `work(i, out)` for each row, of which `out` has `size` items.
+    /// Calls `work(i, out)` for each row; `out` has `size` items per row.
     fn for_rows<T: Send>(
         &self,
         n_threads: usize,

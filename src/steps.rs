@@ -1,5 +1,6 @@
-//! Steps on single rows: the only code that is compiled for each pair of a loss and a storage of rows. All else knows them
-//! by blocks of rows, [`RowBlocks`](crate::rows::blocks::RowBlocks) and [`LossBlocks`].
+//! Steps on single rows: the only code that is compiled for each pair of a loss and a row storage.
+//! All other code accesses them block by block, through
+//! [`RowBlocks`](crate::rows::blocks::RowBlocks) and [`LossBlocks`].
 
 use crate::data::with_rows;
 use crate::loss::Loss;
@@ -10,7 +11,7 @@ use crate::solver::passes::Moved;
 use crate::solver::sdca::State;
 use crate::solver::together::Group;
 
-/// A loss of which the type is not known where it is used, and what steps with it on the rows of a problem.
+/// A loss whose type is known only at run time, with its steps on the rows of a problem.
 pub(crate) trait Steps: LossBlocks {
     /// See [`State::ascend`].
     fn ascend(
@@ -43,7 +44,7 @@ pub(crate) trait Steps: LossBlocks {
     );
 }
 
-/// Who is told of each change of a dual value.
+/// Where each change of a dual value is recorded.
 pub(crate) enum TraceKind<'t> {
     None,
     Sums(&'t mut Sums),
@@ -79,7 +80,7 @@ impl<L: Loss> Steps for L {
             let on = (rows, self);
             match trace {
                 TraceKind::Sums(sums) => state.descend(on, problem, visits, step, seen, sums),
-                // Short passes follow ascents alone.
+                // Short passes follow only ascents.
                 _ => state.descend(on, problem, visits, step, seen, &mut NoTrace),
             }
         });
