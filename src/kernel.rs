@@ -1,20 +1,22 @@
-//! The arithmetic on rows, and the only `unsafe` of the core. (The border to Python has some, and so has the allocator
-//! that the extension brings, `reserve.rs`: the trait of allocators is an unsafe one.)
+//! The arithmetic on rows, and the only `unsafe` code of the core. (The Python bindings have some
+//! more, and so has `reserve.rs`, the allocator of the Python extension, because the allocator
+//! trait is unsafe.)
 //!
-//! Each kernel has a naive twin in the tests below that a property test compares it with.
+//! Each kernel has a naive counterpart in the tests, and a property test compares the two.
 //!
-//! Sparse matrices come from numpy, whose arrays another thread can write while we read. Checking an
-//! index once is then not enough: it may have changed before it is used. So the arrays are held as
-//! [`Borrowed`]s, of which indices are read by relaxed atomic loads (plain moves on every CPU we build
-//! for): a concurrent write is no data race, and each index is checked at the very use of the value
-//! that was read. An index found out of range is raised ([`error::catch`]), which costs the loop
-//! nothing.
+//! Sparse matrices come from numpy, and another thread may write to a numpy array while we read it.
+//! So it is not enough to check an index once: it may change before it is used. The arrays are
+//! therefore held as [`Borrowed`]. Their indices are read by relaxed atomic loads (plain moves on
+//! every CPU we build for), so a concurrent write is not a data race, and every value read is
+//! checked right where it is used. An index out of range is raised ([`error::catch`]), which costs
+//! the loop nothing.
 //!
-//! The values of all rows (those of dense rows are plain slices), targets and weights are read plainly: no index
-//! depends on them, and an atomic load would keep the compiler from using vector registers (it costs text 7 %,
-//! covtype 12 % of an epoch). Whoever lends them promises not to write meanwhile. To break that promise is
-//! undefined behaviour by the rules of the language. What the compiled code does is to compute with whatever it
-//! reads, so that numbers are wrong and memory is safe, but nothing vouches for that.
+//! The values of the rows (those of dense rows are plain slices), the targets and the weights are
+//! read by plain loads: no index depends on them, and atomic loads would prevent the compiler from
+//! vectorising (which costs 7 % of an epoch on text and 12 % on covtype). The caller promises not
+//! to write to them meanwhile. Breaking that promise is undefined behaviour according to the
+//! language. The compiled code then simply computes with whatever it reads, which gives wrong
+//! numbers but no invalid memory access; this is, however, not guaranteed.
 
 mod dense;
 pub mod gram;
@@ -31,25 +33,25 @@ pub use dense::{Level, Vector, dense_axpy, dense_dot, dense_sq_norm};
 pub use narrow::{NARROW, narrow_products, narrow_shifted, narrow_sum};
 pub(crate) use signed::Signed;
 
-/// A number type in which rows can be stored. All arithmetic on it is done in `f64`.
+/// A number type for stored rows. All arithmetic on it is done in `f64`.
 pub trait Real: Element + Into<f64> + Vector {}
 impl Real for f32 {}
 impl Real for f64 {}
 
-/// A number type in which column indices and row pointers can be stored.
+/// A number type for column indices and row pointers.
 pub trait Index: Element {
-    /// As an index; a negative number becomes one that is out of any range.
+    /// The number as an index; a negative number becomes one that is out of range.
     fn to_usize(self) -> usize;
-    /// As a number to print.
+    /// The number for an error message.
     fn to_i64(self) -> i64;
 }
 
-/// A plain number that can be lent.
+/// A primitive number whose arrays can be borrowed.
 pub trait Element: Copy + Send + Sync + 'static {
-    /// Reads the number at `at`, by a relaxed atomic load if it can be an index.
+    /// Reads the number at `at`; integers, which may be indices, by a relaxed atomic load.
     ///
     /// # Safety
-    /// `at` is aligned and points to memory that stays allocated during the call.
+    /// `at` must be aligned and point to memory that stays allocated during the call.
     unsafe fn load(at: *const Self) -> Self;
 }
 
@@ -58,8 +60,8 @@ macro_rules! element {
         impl Element for $number {
             #[inline(always)]
             unsafe fn load(at: *const Self) -> Self {
-                // SAFETY: the caller vouches for alignment and life time; the atomic type has the
-                // size and alignment of the number, and we only ever load through it.
+                // SAFETY: the caller guarantees alignment and lifetime; the atomic type has the
+                // same size and alignment as the number, and it is only used for loads.
                 let atomic = unsafe { <$atomic>::from_ptr(at.cast_mut().cast()) };
                 $from_bits(atomic.load(Ordering::Relaxed))
             }
@@ -73,7 +75,7 @@ macro_rules! plain {
         impl Element for $number {
             #[inline(always)]
             unsafe fn load(at: *const Self) -> Self {
-                // SAFETY: the caller vouches for alignment and life time.
+                // SAFETY: the caller guarantees alignment and lifetime.
                 unsafe { at.read() }
             }
         }
@@ -109,7 +111,8 @@ macro_rules! index {
 
 index!(i32, i64, u32, u64, usize);
 
-/// A borrowed array. Of one of integers, the owner may let other threads write to it: see [`Borrowed::from_raw`].
+/// A borrowed array. If it holds integers, other threads may write to it; see
+/// [`Borrowed::from_raw`].
 #[derive(Debug)]
 pub struct Borrowed<'a, T> {
     start: *const T,
@@ -125,7 +128,8 @@ impl<T> Clone for Borrowed<'_, T> {
 
 impl<T> Copy for Borrowed<'_, T> {}
 
-// SAFETY: a Borrowed gives out nothing but copies of elements: of those that can be indices, read atomically.
+// SAFETY: a Borrowed only hands out copies of its elements, and reads those that can be indices
+// atomically.
 unsafe impl<T: Element> Send for Borrowed<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: Element> Sync for Borrowed<'_, T> {}
@@ -140,12 +144,12 @@ impl<'a, T: Element> Borrowed<'a, T> {
         }
     }
 
-    /// Borrows `len` elements from `start` on.
+    /// Borrows `len` elements starting at `start`.
     ///
     /// # Safety
-    /// `start` is aligned, and the `len` elements from it on stay allocated during `'a`. Integers may be written by
-    /// other threads at the same time, as they are read by atomic loads; floating-point numbers may not, because they
-    /// are read plainly.
+    /// `start` must be aligned, and the `len` elements starting there must stay allocated during
+    /// `'a`. Other threads may write to integers at the same time, because these are read by atomic
+    /// loads, but not to floating-point numbers, which are read by plain loads.
     pub unsafe fn from_raw(start: *const T, len: usize) -> Self {
         Self {
             start,
@@ -154,12 +158,12 @@ impl<'a, T: Element> Borrowed<'a, T> {
         }
     }
 
-    /// Number of elements.
+    /// The number of elements.
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no elements.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
@@ -167,7 +171,7 @@ impl<'a, T: Element> Borrowed<'a, T> {
     /// The elements `from..to`.
     ///
     /// # Panics
-    /// If the range is not inside.
+    /// If the range is not within the array.
     #[inline]
     #[must_use]
     pub fn range(self, from: usize, to: usize) -> Self {
@@ -176,7 +180,7 @@ impl<'a, T: Element> Borrowed<'a, T> {
             "range {from}..{to} of an array of length {}",
             self.len
         );
-        // SAFETY: from <= len, so the pointer stays inside the array or at its end.
+        // SAFETY: from <= len, so the pointer stays within the array or one past its end.
         let start = unsafe { self.start.add(from) };
         Self {
             start,
@@ -185,10 +189,10 @@ impl<'a, T: Element> Borrowed<'a, T> {
         }
     }
 
-    /// The present value of element `k`.
+    /// The current value of element `k`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If `k` is not less than the length.
     #[inline]
     pub fn get(self, k: usize) -> T {
         assert!(
@@ -196,43 +200,43 @@ impl<'a, T: Element> Borrowed<'a, T> {
             "element {k} of an array of length {}",
             self.len
         );
-        // SAFETY: k < len, and the constructor vouches for the memory.
+        // SAFETY: k < len, and the constructor guarantees that the memory is valid.
         unsafe { T::load(self.start.add(k)) }
     }
 
     /// As [`Self::get`], without the check.
     ///
     /// # Safety
-    /// `k` is less than the length.
+    /// `k` must be less than the length.
     #[inline]
     unsafe fn get_unchecked(self, k: usize) -> T {
-        // SAFETY: as the caller promises; the constructor vouches for the memory.
+        // SAFETY: the caller guarantees that k < len, the constructor that the memory is valid.
         unsafe { T::load(self.start.add(k)) }
     }
 
-    /// The present values in order.
+    /// The current values in order.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = T> + 'a {
         // SAFETY: k < len.
         (0..self.len).map(move |k| unsafe { self.get_unchecked(k) })
     }
 
-    /// Asks for the memory of the elements `from..to`, up to `PREFETCH` cache lines of it, to be
-    /// fetched. Only a hint: indices out of range do no harm.
+    /// Prefetches the elements `from..to`, up to `PREFETCH` cache lines of them. Only a hint:
+    /// indices out of range do no harm.
     #[inline]
     pub fn prefetch(self, from: usize, to: usize) {
         prefetch_lines(self.start, from, to);
     }
 }
 
-/// Most cache lines asked for at once: beyond some hundred, the requests of one row would crowd out
-/// each other.
+/// The largest number of cache lines prefetched at once: with more than a hundred or so, the
+/// requests of one row would evict each other.
 const PREFETCH: usize = 128;
 
-/// Bytes in a cache line.
+/// The size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// Asks for the memory of `slice[from..to]` to be fetched, see [`Borrowed::prefetch`].
+/// Prefetches `slice[from..to]`; see [`Borrowed::prefetch`].
 #[inline]
 pub fn prefetch<T>(slice: &[T], from: usize, to: usize) {
     prefetch_lines(slice.as_ptr(), from, to);
@@ -242,7 +246,7 @@ pub fn prefetch<T>(slice: &[T], from: usize, to: usize) {
 fn prefetch_lines<T>(start: *const T, from: usize, to: usize) {
     let first = start.wrapping_add(from).cast::<u8>();
     let last = start.wrapping_add(to).cast::<u8>().wrapping_sub(1);
-    // Short rows have these alone: no branch depends on how many lines there are.
+    // Short rows consist of these two lines: no branch depends on the number of lines.
     prefetch_line(first);
     prefetch_line(last);
     let lines = (last.addr() / LINE).saturating_sub(first.addr() / LINE);
@@ -254,13 +258,14 @@ fn prefetch_lines<T>(start: *const T, from: usize, to: usize) {
 #[inline(always)]
 fn prefetch_line(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch touches nothing, wherever it points; SSE is part of x86-64.
+    // SAFETY: a prefetch is only a hint and never faults, whatever the address; SSE is part of
+    // x86-64.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(at.cast());
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: a prefetch touches nothing, wherever it points.
+    // SAFETY: a prefetch is only a hint and never faults, whatever the address.
     unsafe {
         std::arch::asm!("prfm pldl1keep, [{at}]", at = in(reg) at, options(nostack, readonly, preserves_flags));
     }
@@ -268,14 +273,15 @@ fn prefetch_line(at: *const u8) {
     let _ = at;
 }
 
-/// Ends the run from the depths of a kernel: an index that was valid at the start no longer is.
+/// Ends the run from inside a kernel: an index that was valid at the start no longer is.
 #[cold]
 #[inline(never)]
 fn invalid_index(found: i64, n_cols: usize) -> ! {
     error::raise(Error::ColumnIndex { found, n_cols })
 }
 
-/// `sum_k term(k)` for `k < n`, as several sums: each addition waits for the one before.
+/// `sum_k term(k)` for `k < n`, with several accumulators, because each addition waits for the one
+/// before.
 #[inline(always)]
 fn sum(n: usize, term: impl Fn(usize) -> f64) -> f64 {
     const LANES: usize = 4;
@@ -301,7 +307,7 @@ fn at<I: Index>(w: &[f64], j: I) -> f64 {
     }
 }
 
-/// `w_j`, to be changed.
+/// A mutable reference to `w_j`.
 #[inline(always)]
 fn at_mut<I: Index>(w: &mut [f64], j: I) -> &mut f64 {
     let n_cols = w.len();
@@ -311,7 +317,7 @@ fn at_mut<I: Index>(w: &mut [f64], j: I) -> &mut f64 {
     }
 }
 
-/// Column `j` of `n_cols`.
+/// `j` as an index, which is less than `n_cols`.
 #[inline(always)]
 fn column<I: Index>(j: I, n_cols: usize) -> usize {
     if j.to_usize() >= n_cols {
@@ -396,13 +402,13 @@ pub fn sparse_sq_norm<F: Real>(values: Borrowed<'_, F>) -> f64 {
     })
 }
 
-/// Whether all values are the same number, and which; 0 if there are none.
+/// The common value if all values are equal, else `None`; 0 if there are no values.
 #[inline]
 pub fn only_value<F: Real>(values: Borrowed<'_, F>) -> Option<f64> {
     let Some(first) = values.iter().next().map(Into::into) else {
         return Some(0.0);
     };
-    // All are looked at: the compiler takes several at once.
+    // Without an early exit, so that the compiler can vectorise the loop.
     let differs = |differs: bool, x: F| differs | (x.into() != first);
     (!values.iter().fold(false, differs)).then_some(first)
 }

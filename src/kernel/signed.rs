@@ -1,16 +1,16 @@
-//! Unsigned column indices, read as signed ones of the same size: so that rows are compiled for two types of them
-//! and not for five.
+//! Reads unsigned column indices as signed indices of the same size, so that rows are compiled for
+//! two index types instead of five.
 
 use std::marker::PhantomData;
 
 use super::{Borrowed, Index};
 
-/// Indices that can be read as those of another type: an index beyond its range becomes a negative one, which is
-/// out of any range.
+/// Indices that can be read as a signed type. An index beyond the range of that type becomes
+/// negative, and so out of range.
 pub(crate) trait Signed: Index {
     /// The signed type of the same size.
     type Signed: Index;
-    /// The same memory.
+    /// Reinterprets the same memory.
     fn signed(borrowed: Borrowed<'_, Self>) -> Borrowed<'_, Self::Signed>;
 }
 

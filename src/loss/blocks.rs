@@ -1,14 +1,15 @@
 //! A loss on blocks of rows: its values, slopes and conjugates, and their sums.
 //!
-//! [`LossBlocks`] is the face of a loss whose type is known only at run time. Each call does the work of a block of
-//! rows, so that a virtual call costs next to nothing; only coordinate steps, which need the loss row by row, are
-//! compiled for each loss. `y` are the targets and `c` the weights of the rows, all 1 if there are none. A row of
-//! weight 0 counts for nothing, even where its loss is infinite.
+//! [`LossBlocks`] is the interface of a loss whose type is known only at run time. Each call does
+//! the work of a block of rows, so the cost of a virtual call is negligible; only coordinate steps,
+//! which need the loss row by row, are compiled for each loss. `y` are the targets and `c` the
+//! weights of the rows, all 1 if there are none. A row of weight 0 contributes nothing, even where
+//! its loss is infinite.
 
 use super::{Link, Loss, Target};
 use crate::kernel::{Level, lanes};
 
-/// Rows of a block: their targets and weights.
+/// The targets and weights of a block of rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TargetBlock<'a> {
     pub(crate) y: &'a [f64],
@@ -16,14 +17,14 @@ pub(crate) struct TargetBlock<'a> {
 }
 
 impl TargetBlock<'_> {
-    /// `c_i` of the block's row `k`.
+    /// The weight of row `k` of the block.
     #[inline(always)]
     fn weight(&self, k: usize) -> f64 {
         self.c.map_or(1.0, |c| c[k])
     }
 }
 
-/// A proximal point step on the dual of each row: see [`crate::solver`]'s Newton's method.
+/// A proximal point step on the dual value of each row; see Newton's method in [`crate::solver`].
 ///
 /// With the weight `g` and the centres `k_i`, row `i` at the prediction `p` has the dual value
 /// `argmax_a -a p - phi*(-a) - (g/2) (a - k_i)^2`; for `g = 0` that is `-phi'(p)`.
@@ -33,7 +34,7 @@ pub(crate) struct Proximal<'a> {
     pub(crate) centre: &'a [f64],
 }
 
-/// A step from the predictions `p_i` to `p_i + t d_i`.
+/// A point on a line: the step from the predictions `p_i` to `p_i + t d_i`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LinePoint<'a> {
     pub(crate) p: &'a [f64],
@@ -42,13 +43,14 @@ pub(crate) struct LinePoint<'a> {
 }
 
 impl<'a> LinePoint<'a> {
-    /// No step: the predictions themselves.
+    /// The predictions themselves, without a step.
     pub(crate) fn at(p: &'a [f64]) -> Self {
         Self { p, t: 0.0, d: p }
     }
 }
 
-/// A loss of which the type is not known where it is used. See [`Loss`] for what single functions mean.
+/// A loss whose type is known only at run time. See [`Loss`] for the meaning of the individual
+/// functions.
 pub(crate) trait LossBlocks: Send + Sync {
     /// See [`Loss::NAME`].
     fn name(&self) -> &'static str;
@@ -87,7 +89,7 @@ pub(crate) trait LossBlocks: Send + Sync {
     /// `sum_i c_i phi(p_i + b; y_i)`.
     fn values(&self, p: &[f64], b: f64, targets: TargetBlock<'_>) -> f64;
 
-    /// `sum_i c_i phi(p_i + b; y_i)`, and the sum of their slopes.
+    /// `sum_i c_i phi(p_i + b; y_i)`, and the sum of the weighted slopes.
     fn values_and_slopes(&self, p: &[f64], b: f64, targets: TargetBlock<'_>) -> (f64, f64);
 
     /// `sum_i c_i phi*(-a_i; y_i)`.
@@ -96,10 +98,10 @@ pub(crate) trait LossBlocks: Send + Sync {
     /// `sum_i c_i (phi*(-to_i; y_i) - phi*(-from_i; y_i))`.
     fn conjugate_changes(&self, from: &[f64], to: &[f64], targets: TargetBlock<'_>) -> f64;
 
-    /// `sum_i c_i |phi'| d_i` with `d_i = unit (|p_i + b| + |y_i|)`: what rounding of the predictions does to the losses,
-    /// if it changes numbers by `unit` of themselves. Where predictions are logarithms of targets, `ln y_i` stands for
-    /// `y_i`. The slope is the steeper one of those at `p_i + b - d_i` and `p_i + b + d_i`, because a prediction may be
-    /// at a kink.
+    /// `sum_i c_i |phi'| d_i` with `d_i = unit (|p_i + b| + |y_i|)`: the effect of rounding the
+    /// predictions on the losses, for a relative rounding error of `unit`. Where predictions are
+    /// logarithms of targets, `ln y_i` replaces `y_i`. The slope is the steeper of those at `p_i +
+    /// b - d_i` and `p_i + b + d_i`, because a prediction may be at a kink.
     fn rounding(&self, p: &[f64], unit: f64, b: f64, targets: TargetBlock<'_>) -> f64;
 
     /// `sum_i c_i (phi(p_i + t d_i; y_i) - phi(p_i; y_i))`.
@@ -111,7 +113,8 @@ pub(crate) trait LossBlocks: Send + Sync {
     /// `a_i = -phi'(p_i + t d_i; y_i)`, and 0 for rows of weight 0.
     fn dual_values(&self, along: LinePoint<'_>, targets: TargetBlock<'_>, a: &mut [f64]);
 
-    /// `a_i = -mix phi'(p_i + left; y_i) - (1 - mix) phi'(p_i + right; y_i)`, and 0 for rows of weight 0.
+    /// `a_i = -mix phi'(p_i + left; y_i) - (1 - mix) phi'(p_i + right; y_i)`, and 0 for rows of
+    /// weight 0.
     fn mixed_dual_values(
         &self,
         p: &[f64],
@@ -121,13 +124,14 @@ pub(crate) trait LossBlocks: Send + Sync {
         a: &mut [f64],
     );
 
-    /// `out_i = phi''` where `-phi' = a_i`.
+    /// `out_i = phi''` at the point where `-phi' = a_i`.
     fn curvatures(&self, a: &[f64], y: &[f64], out: &mut [f64]);
 
-    /// Brings dual values into their range.
+    /// Clamps dual values to their range.
     fn clamp(&self, a: &mut [f64], y: &[f64]);
 
-    /// `a_i` = the dual value of a proximal step at `p_i + t d_i`, sought from `near_i`, and 0 for rows of weight 0.
+    /// `a_i` becomes the dual value of a proximal step at `p_i + t d_i`, computed starting from
+    /// `near_i`, or 0 for rows of weight 0.
     fn proximal_values(
         &self,
         proximal: Proximal<'_>,
@@ -137,7 +141,8 @@ pub(crate) trait LossBlocks: Send + Sync {
         a: &mut [f64],
     );
 
-    /// `sum_i c_i psi_i(p_i + b)` and the sum of the slopes, with `psi_i(p) = max_a -a p - phi*(-a) - (g/2) (a - k_i)^2`.
+    /// `sum_i c_i psi_i(p_i + b)` and the sum of the weighted slopes, with `psi_i(p) = max_a -a p -
+    /// phi*(-a) - (g/2) (a - k_i)^2`.
     fn proximal_values_and_slopes(
         &self,
         proximal: Proximal<'_>,
@@ -156,8 +161,9 @@ pub(crate) trait LossBlocks: Send + Sync {
         targets: TargetBlock<'_>,
     ) -> f64;
 
-    /// `d_i` becomes `c_i psi_i'' / W` at the prediction `p_i`, of which the dual value is `a_i`. Where that is 0 but may
-    /// not be a bit further on, it becomes the mean over the stretch from `p_i` to `p_i + look_ahead d_i`.
+    /// `d_i` becomes `c_i psi_i'' / W` at the prediction `p_i`, whose dual value is `a_i`. If that
+    /// is 0 here but may not be a little farther on, it becomes the mean over the interval from `p_i` to `p_i +
+    /// look_ahead d_i`.
     fn proximal_curvatures(
         &self,
         proximal: Proximal<'_>,
@@ -215,7 +221,7 @@ fn map(
     }
 }
 
-/// The target in units of predictions; 0 for a logarithm that is infinite.
+/// The target in the units of predictions; 0 if its logarithm would be infinite.
 #[inline(always)]
 fn target_as_prediction<L: Loss>(y: f64) -> f64 {
     match L::LINK {
@@ -225,7 +231,7 @@ fn target_as_prediction<L: Loss>(y: f64) -> f64 {
     }
 }
 
-/// A row of a proximal step: its centre and its target.
+/// One row of a proximal step: its centre and its target.
 #[derive(Clone, Copy)]
 struct ProximalRow {
     g: f64,
@@ -234,7 +240,7 @@ struct ProximalRow {
 }
 
 impl ProximalRow {
-    /// The dual value at the prediction `p`, sought from `near`.
+    /// The dual value at the prediction `p`, computed starting from `near`.
     #[inline(always)]
     fn value<L: Loss>(self, loss: &L, p: f64, near: f64) -> f64 {
         if self.g > 0.0 {
@@ -244,7 +250,7 @@ impl ProximalRow {
         }
     }
 
-    /// `psi(p)`, where the dual value is `a`.
+    /// `psi(p)`, given the dual value `a` at `p`.
     #[inline(always)]
     fn psi<L: Loss>(self, loss: &L, p: f64, a: f64) -> f64 {
         let away = a - self.k;
@@ -491,7 +497,7 @@ impl<L: Loss> LossBlocks for L {
             } else if kappa > 0.0 {
                 c * kappa / (1.0 + row.g * kappa)
             } else if ahead != 0.0 {
-                // Flat here, but perhaps not a bit further on.
+                // Flat here, but perhaps not a little farther on.
                 c * (a - row.value(self, p + ahead, *a)) / ahead
             } else {
                 0.0

@@ -1,4 +1,4 @@
-//! Where rows come from: dense or compressed sparse rows, borrowed where they lie.
+//! Row storage: dense rows and compressed sparse rows, borrowed without a copy.
 
 pub(crate) mod blocks;
 
@@ -10,20 +10,21 @@ use crate::memory;
 
 pub use crate::kernel::{Borrowed, Index, Real};
 
-/// A matrix seen row by row: all that a solver knows of the data.
+/// A matrix accessed row by row: all that a solver knows of the data.
 #[doc(hidden)]
 pub trait Rows: Sync {
-    /// What a stored entry adds to the work of a step, a dot and an update, in about nanoseconds.
+    /// The work per stored entry in a step (a dot product and an update), in approximate
+    /// nanoseconds.
     const ENTRY_WORK: f64;
 
     /// Whether entries that are not stored are 0.
     const IS_SPARSE: bool;
 
-    /// Number of rows.
+    /// The number of rows.
     fn n_rows(&self) -> usize;
-    /// Number of columns.
+    /// The number of columns.
     fn n_cols(&self) -> usize;
-    /// Number of stored entries: the work of one pass.
+    /// The number of stored entries: the work of one pass.
     fn n_stored(&self) -> usize;
     /// `x_i . w`.
     fn dot(&self, i: usize, w: &[f64]) -> f64;
@@ -35,20 +36,21 @@ pub trait Rows: Sync {
     fn products(&self, from: usize, w: &[f64], out: &mut [f64]) {
         products_one_by_one(self, from, w, out);
     }
-    /// `sum += sum_k shares_k x_i` for the rows `i = from + k`: none of rows whose share is 0, whatever they hold.
+    /// `sum += sum_k shares_k x_i` for the rows `i = from + k`. A row whose share is 0 contributes
+    /// nothing, whatever it holds.
     fn add(&self, from: usize, shares: &[f64], sum: &mut [f64]) {
         add_one_by_one(self, from, shares, sum);
     }
-    /// `out_k = shift + x_i` for the rows `i = from + k`, in the first places of each `width` of `out`, of which the
-    /// others stay as they are. `shift` has a number for each column.
+    /// `out_k = shift + x_i` for the rows `i = from + k`, written to the start of the next `width`
+    /// elements of `out`; the others are left unchanged. `shift` has one number per column.
     fn shifted(&self, from: usize, shift: &[f64], width: usize, out: &mut [f64]) {
         shifted_one_by_one(self, from, shift, width, out);
     }
     /// Calls `f(j, x_ij)` for each stored entry.
     fn visit(&self, i: usize, f: impl FnMut(usize, f64));
-    /// A hint that [`Self::prefetch`] is going to be called for row `i`.
+    /// A hint that [`Self::prefetch`] will soon be called for row `i`.
     fn prefetch_pointers(&self, _i: usize) {}
-    /// A hint that row `i` is going to be read.
+    /// A hint that row `i` will soon be read.
     fn prefetch(&self, i: usize);
 }
 
@@ -102,8 +104,9 @@ impl<'a, F: Real> Dense<'a, F> {
                 values,
                 n_rows,
                 n_cols,
-                // The portable kernels become part of the loop over narrow rows. (skin, of 3 columns: 0.7 to
-                // 0.8 of the time with AVX-512; california, of 8: 0.9 to 0.95.)
+                // The portable kernels are inlined into the loop over narrow rows. (On skin, with 3
+                // columns, that takes 0.7 to 0.8 of the time with AVX-512; on california, with 8,
+                // 0.9 to 0.95.)
                 level: if n_cols <= NARROW {
                     Level::PORTABLE
                 } else {
@@ -200,12 +203,12 @@ impl<F: Real> Rows for Dense<'_, F> {
     }
 }
 
-/// A sparse matrix in compressed rows: row `i` holds `values[indptr[i]..indptr[i + 1]]` in the
-/// columns `indices[indptr[i]..indptr[i + 1]]`.
+/// A sparse matrix in compressed row format: row `i` holds `values[indptr[i]..indptr[i + 1]]` in
+/// the columns `indices[indptr[i]..indptr[i + 1]]`.
 ///
-/// Columns need not be sorted and explicit zeros are welcome, but a column must not occur twice in a
-/// row ([`Csr::has_duplicates`]): `|x|^2` would be wrong. The row pointers are copied, the other
-/// arrays stay where they are.
+/// Columns need not be sorted and explicit zeros are allowed, but a column must not occur twice in
+/// a row ([`Csr::has_duplicates`]), because `|x|^2` would be wrong. The row pointers are copied;
+/// the other arrays are borrowed.
 #[derive(Debug, Clone)]
 pub struct Csr<'a, F, I> {
     values: Borrowed<'a, F>,
@@ -215,7 +218,7 @@ pub struct Csr<'a, F, I> {
 }
 
 impl<'a, F: Real, I: Index> Csr<'a, F, I> {
-    /// Borrows a matrix after checking that its three arrays fit together.
+    /// Borrows a matrix after checking that its three arrays are consistent.
     pub fn new<P: Index>(
         values: Borrowed<'a, F>,
         indices: Borrowed<'a, I>,
@@ -227,8 +230,8 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
         Ok(rows)
     }
 
-    /// As [`Self::new`], but column indices are checked only where they are used, which unwinds: see
-    /// [`error::catch`].
+    /// As [`Self::new`], except that column indices are only checked when they are used. An invalid
+    /// index unwinds; see [`error::catch`].
     pub(crate) fn with_unchecked_indices<P: Index>(
         values: Borrowed<'a, F>,
         indices: Borrowed<'a, I>,
@@ -256,7 +259,7 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
             checked.push(next as usize);
             previous = next;
         }
-        // scipy allows spare room behind the last entry.
+        // scipy allows unused space after the last entry.
         for (array, available) in [("X.indices", indices.len()), ("X.data", values.len())] {
             if checked[n_rows] > available {
                 return Err(Error::IndptrEnd {
@@ -275,7 +278,7 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
         })
     }
 
-    /// Whether column `j` exists.
+    /// Checks that column `j` exists.
     #[inline]
     fn check(&self, j: I) -> Result<(), Error> {
         if j.to_usize() < self.n_cols {
@@ -288,14 +291,15 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
     }
 
     /// Whether some column occurs twice in a row. Takes one pass and, if a row is not sorted,
-    /// a mark for each column.
+    /// memory for one mark per column.
     pub fn has_duplicates(&self) -> bool {
-        // An index that another thread has just spoilt is not ours to report here: what it hides will be an
-        // error.
+        // An index that another thread has just made invalid is not reported here; its use will be
+        // an error.
         self.scan().is_ok_and(|duplicate| duplicate.is_some())
     }
 
-    /// Checks all column indices, and finds a row, if there is one, in which a column occurs twice, and that column.
+    /// Checks all column indices. Returns a row in which a column occurs twice, and that column, if
+    /// there is one.
     pub(crate) fn scan(&self) -> Result<Option<(usize, usize)>, Error> {
         let (mut last_row_with, mut duplicate) = (Vec::new(), None);
         for i in 0..self.n_rows() {
@@ -335,12 +339,13 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
         }
     }
 
-    /// The same rows as a [`Pattern`], if each has but one value; else they themselves.
+    /// The same rows as a [`Pattern`], if the entries of each row have a single common value;
+    /// otherwise the rows themselves.
     ///
-    /// Takes a pass, but only up to the first row with two values.
+    /// Takes one pass, but only up to the first row with two different values.
     pub fn into_pattern(self) -> Result<Pattern<'a, I>, Self> {
         let value = |i: usize| kernel::only_value(self.entries(i));
-        // Most often the first rows tell: no memory before that.
+        // The first rows usually settle this, so no memory is allocated before.
         if !(0..self.n_rows()).all(|i| value(i).is_some()) {
             return Err(self);
         }
@@ -421,30 +426,30 @@ impl<F: Real, I: Index> Rows for Csr<'_, F, I> {
     }
 }
 
-/// Sparse rows of which each has one value in all of its entries, like one-hot codes and sets of words, also
-/// if they are scaled row by row: see [`Csr::into_pattern`].
+/// Sparse rows whose entries all have a single value within each row, such as one-hot codes and
+/// sets of words, possibly scaled row by row; see [`Csr::into_pattern`].
 ///
-/// Beside a value for each row, a step reads nothing but columns: a third of what compressed rows of `f64` take
-/// with 32-bit indices.
+/// Apart from one value per row, a step reads only column indices: with 32-bit indices, a third of
+/// what compressed rows of `f64` read.
 #[derive(Debug, Clone)]
 pub struct Pattern<'a, I> {
     indices: Borrowed<'a, I>,
-    /// One for each row, and the end of the last one.
+    /// One per row, followed by the end of the last row.
     starts: Vec<RowStart>,
     n_cols: usize,
 }
 
-/// A row of a [`Pattern`].
+/// The start of a row of a [`Pattern`], and its value.
 #[derive(Debug, Clone, Copy)]
 struct RowStart {
-    /// Where its columns begin.
+    /// The position of its first column index.
     from: usize,
-    /// The value of its entries.
+    /// The common value of its entries.
     value: f64,
 }
 
 impl<'a, I: Index> Pattern<'a, I> {
-    /// The columns of row `i`, and its value.
+    /// The columns of row `i` and its value.
     #[inline(always)]
     fn row(&self, i: usize) -> (Borrowed<'a, I>, f64) {
         let RowStart { from, value } = self.starts[i];
@@ -508,7 +513,7 @@ fn check_shape(n_rows: usize, n_cols: usize) -> Result<(), Error> {
     if n_rows == 0 || n_cols == 0 {
         return Err(Error::EmptyRows { n_rows, n_cols });
     }
-    // The visiting order numbers rows in 32 bits.
+    // The visiting order stores row numbers in 32 bits.
     if u32::try_from(n_rows).is_err() {
         return Err(Error::TooManyRows { n_rows });
     }
