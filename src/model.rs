@@ -31,8 +31,8 @@ impl Fit {
         scores(rows, &self.coef, &[self.intercept])
     }
 
-    /// The prediction for each row, in the units of the targets: -1 or +1 for labels, `exp(x.w +
-    /// b)` for the Poisson loss, otherwise `x.w + b`.
+    /// The prediction for each row, in the units of the targets: -1 or +1 for labels,
+    /// `exp(x.w + b)` for the Poisson loss, otherwise `x.w + b`.
     pub fn predict(&self, rows: &Data<'_>) -> Result<Vec<f64>, Error> {
         let mut predictions = self.decision_function(rows)?;
         for p in &mut predictions {

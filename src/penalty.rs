@@ -45,8 +45,8 @@ pub(crate) trait Penalty: std::fmt::Debug + Send + Sync {
     fn error_scale(&self) -> f64;
 
     /// An upper bound on the penalty's part of a gap, `lambda (h(w) + h*(v) - v.w)`, for a pair in
-    /// which each dual value is minus the slope of the loss: then `grad P = lambda (grad h(w) -
-    /// v)`.
+    /// which each dual value is minus the slope of the loss: then
+    /// `grad P = lambda (grad h(w) - v)`.
     fn excess(&self, gradient: &[f64]) -> f64;
 
     /// An upper bound on the norm of the best `w`, where `primal` is the objective without
@@ -55,8 +55,8 @@ pub(crate) trait Penalty: std::fmt::Debug + Send + Sync {
 
     /// Whether a model with this gap is certainly better than zero coefficients.
     ///
-    /// Without its last term, `D(a)` is a lower bound on `P(0)`: `P(0) >= P(w) - gap + lambda
-    /// h*(v)`.
+    /// Without its last term, `D(a)` is a lower bound on `P(0)`:
+    /// `P(0) >= P(w) - gap + lambda h*(v)`.
     fn proves_better_than_zero(&self, w: &[f64], gap: f64) -> bool;
 
     /// The curvature of `-D` along a change of `v`, if it is the same everywhere. Then `w` is a

@@ -477,9 +477,9 @@ impl<'a> Problem<'a> {
         Ok(false)
     }
 
-    /// As [`Self::evaluate_pair`], except that the dual point is the better of `dual` and `a_i =
-    /// -phi'(x_i.w + b)`. Near the optimum of a differentiable loss the latter is better, whatever
-    /// the solver.
+    /// As [`Self::evaluate_pair`], except that the dual point is the better of `dual` and
+    /// `a_i = -phi'(x_i.w + b)`. Near the optimum of a differentiable loss the latter is better,
+    /// whatever the solver.
     pub fn evaluate_model(
         &self,
         coef: impl IntoIterator<Item = f64>,

@@ -260,8 +260,8 @@ pub const HEARTBEAT: Duration = Duration::from_millis(100);
 /// Stored entries between two readings of the clock: well under a millisecond of work.
 pub(crate) const BLOCK: usize = 1 << 17;
 
-/// What a run carries with it: its clock, its monitor and its threads. Solvers call
-/// [`Self::heartbeat`] after each block of rows.
+/// What a run carries with it: its clock, its monitor and its threads. Solvers send a heartbeat
+/// after each block of rows.
 pub struct RunContext<'m> {
     monitor: &'m mut dyn Monitor,
     started: Instant,

@@ -12,9 +12,9 @@
 //! [`Loss::lipschitz`](crate::loss::Loss::lipschitz) and
 //! [`Loss::smoothness`](crate::loss::Loss::smoothness). Everything else is in [`Setting`].
 //!
-//! A row `x` under a loss of constant `L` is equivalent to the row `L x` under a loss of constant
-//! 1. So formulas published for `R = 1` or `L = 1` hold for all `R` and `L` if `L R` replaces the
-//! one and `gamma / R^2` replaces `gamma`.
+//! A row `x` under a loss of constant `L` is equivalent to the row `L x` under a loss with `L = 1`.
+//! So formulas published for `R = 1` or `L = 1` hold for all `R` and `L` if `L R` replaces the one
+//! and `gamma / R^2` replaces `gamma`.
 //!
 //! The numbers are sufficient in expectation (or with the stated probability) over the random
 //! choice of rows, for the worst possible data. A number of 2^63 or more is an error.
@@ -45,8 +45,8 @@ pub struct Setting {
     pub eps: f64,
     /// An upper bound `R` on the norms `|x_i|`.
     pub radius: f64,
-    /// An upper bound `g` on the duality gap at the start, which is the mean of `phi_i(0) - min
-    /// phi_i`. 1 is valid for all classification losses.
+    /// An upper bound `g` on the duality gap at the start, which is the mean of
+    /// `phi_i(0) - min phi_i`. 1 is valid for all classification losses.
     pub initial_gap: f64,
 }
 
@@ -229,8 +229,8 @@ pub fn sdca_lipschitz_summary(
 /// Bounds the iterations of SDCA for a Lipschitz loss if the first epoch is modified SGD.
 ///
 /// That epoch leaves the dual objective at most `2 L^2 R^2 log(e n) / (lambda n)` below its
-/// maximum. From there the bound is that of [`sdca_lipschitz_iterations`], with `t0 = ceil(n
-/// log(log(e n)))`. `T` and `T0` count the first epoch as `n` iterations.
+/// maximum. From there the bound is that of [`sdca_lipschitz_iterations`], with
+/// `t0 = ceil(n log(log(e n)))`. `T` and `T0` count the first epoch as `n` iterations.
 ///
 /// It assumes that the rows are independent draws from one distribution, and the expectation is
 /// over them as well. It does not depend on the initial gap.
@@ -274,8 +274,8 @@ pub fn sdca_smooth_iterations(n_samples: u64, setting: Setting, gamma: f64) -> R
 /// ```
 ///
 /// `average_from` is the ratio `T0 / T`, at least 0 and below 1, for which to find the smallest
-/// `T`. `None` takes the best ratio: `T` is smallest for `T - T0 = k`, where it is `k (1 + log(g /
-/// eps))`.
+/// `T`. `None` takes the best ratio: `T` is smallest for `T - T0 = k`, where it is
+/// `k (1 + log(g / eps))`.
 ///
 /// Rows are drawn uniformly with replacement.
 pub fn sdca_smooth_averaged_iterations(
@@ -390,8 +390,8 @@ pub fn asdca_iterations(
 /// ```
 ///
 /// A `delta`, above 0 and below 1, selects the second bound, for which [`Setting::initial_gap`]
-/// must be an upper bound on `phi_i(0) - min phi_i` for every row. The bound requires `L R >= 2
-/// sqrt(lambda g)`, so a smaller `L R` is raised to that.
+/// must be an upper bound on `phi_i(0) - min phi_i` for every row. The bound requires
+/// `L R >= 2 sqrt(lambda g)`, so a smaller `L R` is raised to that.
 pub fn pegasos_iterations(
     setting: Setting,
     lipschitz: f64,

@@ -100,8 +100,8 @@ pub(crate) trait LossBlocks: Send + Sync {
 
     /// `sum_i c_i |phi'| d_i` with `d_i = unit (|p_i + b| + |y_i|)`: the effect of rounding the
     /// predictions on the losses, for a relative rounding error of `unit`. Where predictions are
-    /// logarithms of targets, `ln y_i` replaces `y_i`. The slope is the steeper of those at `p_i +
-    /// b - d_i` and `p_i + b + d_i`, because a prediction may be at a kink.
+    /// logarithms of targets, `ln y_i` replaces `y_i`. The slope is the steeper of those at
+    /// `p_i + b - d_i` and `p_i + b + d_i`, because a prediction may be at a kink.
     fn rounding(&self, p: &[f64], unit: f64, b: f64, targets: TargetBlock<'_>) -> f64;
 
     /// `sum_i c_i (phi(p_i + t d_i; y_i) - phi(p_i; y_i))`.
@@ -141,8 +141,8 @@ pub(crate) trait LossBlocks: Send + Sync {
         a: &mut [f64],
     );
 
-    /// `sum_i c_i psi_i(p_i + b)` and the sum of the weighted slopes, with `psi_i(p) = max_a -a p -
-    /// phi*(-a) - (g/2) (a - k_i)^2`.
+    /// `sum_i c_i psi_i(p_i + b)` and the sum of the weighted slopes, with
+    /// `psi_i(p) = max_a -a p - phi*(-a) - (g/2) (a - k_i)^2`.
     fn proximal_values_and_slopes(
         &self,
         proximal: Proximal<'_>,
@@ -162,8 +162,8 @@ pub(crate) trait LossBlocks: Send + Sync {
     ) -> f64;
 
     /// `d_i` becomes `c_i psi_i'' / W` at the prediction `p_i`, whose dual value is `a_i`. If that
-    /// is 0 here but may not be a little farther on, it becomes the mean over the interval from `p_i` to `p_i +
-    /// look_ahead d_i`.
+    /// is 0 here but may not be a little farther on, it becomes the mean over the interval from
+    /// `p_i` to `p_i + look_ahead d_i`.
     fn proximal_curvatures(
         &self,
         proximal: Proximal<'_>,
