@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn a_start_far_away_leads_to_the_minimum_too() {
-    // The mean of log losses, of which two thirds have the label -1.
+    // The mean of log losses, two thirds of them with the label -1.
     let at = |b: f64| {
         let value = |m: f64| (-m.abs()).exp().ln_1p() + (-m).max(0.0);
         let slope = |m: f64| -1.0 / (1.0 + m.exp());
@@ -40,12 +40,12 @@ fn balance_reaches_the_constraint_and_only_shrinks() {
 
 #[test]
 fn balance_of_what_underflows_is_nothing() {
-    // Beside the weight of the first, the second has but one digit.
+    // Relative to the first weight, the second has only one digit.
     let weights = [1.0, 5e-324];
     let mut dual = [0.3, -0.7];
     balance(&mut dual, |i| weights[i]);
     assert_eq!(dual, [0.0, 0.0]);
-    // All are small: they are given as parts of their sum.
+    // Small weights are given as fractions of their sum.
     let mut dual = [0.3, -0.7];
     balance(&mut dual, |_| 0.5);
     assert_eq!(dual, [0.3, -0.3]);
@@ -63,7 +63,7 @@ fn minimise_ends_whatever_the_function() {
         &|_| (inf, -inf),
         &|b| (b, 1.0),
         &|b| (-b, -1.0),
-        // NaN from the second point on, with a slope that is not.
+        // NaN values from the second point on, with slopes that are not NaN.
         &|b| if b == 0.0 { (1.0, 1.0) } else { (nan, -0.0) },
         &|b| (b.sin(), b.cos()),
     ];
@@ -131,7 +131,8 @@ fn minimise_ends_where_the_minimum_is_at_infinity() {
 
 #[test]
 fn minimise_takes_few_evaluations() {
-    // The median of many points: piecewise linear with 1000 kinks; and a sum of logistic losses.
+    // The median of many points, which is piecewise linear with 1000 kinks; and a sum of logistic
+    // losses.
     let points: Vec<f64> = (0..1000)
         .map(|i| f64::from(i * 7919 % 1000) / 37.0)
         .collect();

@@ -15,7 +15,7 @@ mod naive {
         x.iter().all(|x| *x == first).then_some(first)
     }
 
-    /// The dense row that a sparse one stands for.
+    /// The dense form of a sparse row.
     pub(super) fn scatter(values: &[f64], indices: &[i32], n_cols: usize) -> Vec<f64> {
         let mut row = vec![0.0; n_cols];
         for (v, &j) in values.iter().zip(indices) {
@@ -87,7 +87,7 @@ proptest! {
         let n_rows = x.len() / n_cols;
         let (w, mut shares) = (&others[..n_cols], others[20..20 + n_rows].to_vec());
         let single: Vec<f32> = x.iter().map(|&v| v as f32).collect();
-        // A row that does not count may hold anything.
+        // A row whose share is 0 may hold anything.
         let mut hollow = x.clone();
         if n_rows > 3 {
             shares[3] = 0.0;
@@ -128,7 +128,7 @@ proptest! {
         }
     }
 
-    /// Kernels are told the lengths by their arguments, and stay inside the shorter one.
+    /// Kernels take the lengths from their arguments and stop at the end of the shorter one.
     #[test]
     fn dense_kernels_stop_where_the_shorter_one_ends((x, w) in dense(), cut in 0usize..70) {
         let cut = cut.min(x.len());

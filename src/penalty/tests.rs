@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Every implementation, to be held to the same laws.
+/// Every implementation; all must satisfy the same laws.
 fn all(lambda: f64) -> Vec<Box<dyn Penalty>> {
     vec![Box::new(L2 { lambda })]
 }
@@ -24,7 +24,7 @@ proptest! {
             let at = |w: &[f64]| lambda * dot(&v[0], w) - penalty.value(w);
             let size = 1.0 + conjugate.abs();
             prop_assert!((at(&w) - conjugate).abs() <= 1e-12 * size);
-            // And no other does better: Fenchel and Young.
+            // The Fenchel-Young inequality holds for any other w.
             prop_assert!(at(&v[1]) <= conjugate + 1e-12 * size);
             // grad h(w) = v.
             let mut gradient = v[0].iter().map(|v| -lambda * v).collect::<Vec<_>>();
@@ -67,7 +67,7 @@ proptest! {
             }
             let size = lambda * (1.0 + dot(w, w) + dot(sum, sum));
             prop_assert!(gap <= penalty.excess(&gradient) + 1e-12 * size);
-            // h* at sum + e, beyond the tangent at the sum.
+            // h* at sum + e, beyond the tangent at sum.
             let mut moved: Vec<f64> = sum.iter().zip(w).map(|(v, e)| v + e).collect();
             let bend = penalty.to_model(&mut moved) - conjugate - lambda * dot(&of_sum, w);
             let bound = 0.5 * penalty.error_scale().powi(2) * dot(w, w);

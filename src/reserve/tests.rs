@@ -6,7 +6,7 @@ fn the_reserve_serves_small_allocations_once() {
     static IS_USED: AtomicBool = AtomicBool::new(false);
     let reserve = WithReserve::new(|is_used| IS_USED.store(is_used, Ordering::Release));
     let failing = || ptr::null_mut();
-    // Empty: nothing to be tried again.
+    // The reserve is empty, so nothing is retried.
     assert!(reserve.retried(8, failing).is_null());
     reserve.fill();
     assert!(!reserve.block.load(Ordering::Acquire).is_null());
@@ -21,7 +21,7 @@ fn the_reserve_serves_small_allocations_once() {
     };
     let mut byte = 0_u8;
     let at = &raw mut byte;
-    // Large ones fail, as they are expected to.
+    // Large allocations are not retried.
     assert!(reserve.retried(SMALL + 1, || second(at)).is_null());
     attempts.set(0);
     assert_eq!(reserve.retried(SMALL, || second(at)), at);

@@ -9,7 +9,7 @@ pub(crate) struct CsrArrays {
 }
 
 impl CsrArrays {
-    /// Those of rows that are given by the column and the value of each entry.
+    /// Builds the arrays from the column and the value of each entry.
     pub(crate) fn new<R>(rows: impl IntoIterator<Item = R>) -> Self
     where
         R: IntoIterator<Item = (usize, f64)>,

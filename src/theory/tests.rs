@@ -147,7 +147,7 @@ fn pegasos_inverts_its_bound() -> Result<(), Error> {
 
 #[test]
 fn part_is_exact() {
-    // The nearest f64 lies below 7/10, and its product by 10 rounds up to 7.
+    // The f64 nearest to 7/10 is below it, and its product with 10 rounds up to 7.
     assert_eq!(floor_share(0.7, 10), 6);
     assert_eq!(floor_share(0.1, 10), 1);
     assert_eq!(floor_share(0.75, (1 << 63) - 1), 3 * (1 << 61) - 1);
@@ -164,7 +164,7 @@ fn part_is_exact() {
 
 #[test]
 fn both_parts_grow_with_the_run() {
-    // In f64 alone they do not: from 2^53 on, T + 1 may be T, or T + 2.
+    // In pure f64 arithmetic they do not: from 2^53 on, T + 1 may be T, or T + 2.
     for share in [1e-3, 0.1, 0.5, 0.7, 0.999, 1.0 - f64::EPSILON] {
         for start in [1, 1 << 53, (1 << 60) + 12_345] {
             for total in start..start + 5000 {

@@ -1,4 +1,4 @@
-//! Predictions: those of the definition, whatever the storage and the number of threads.
+//! Predictions agree with the definition, whatever the storage and the number of threads.
 
 use std::ops::ControlFlow;
 
@@ -27,7 +27,7 @@ fn predict(
 
 #[test]
 fn any_number_of_threads_gives_the_bits_of_the_definition() {
-    // Enough for more parts than fit between two signs of life, the last of them a broken one.
+    // Enough for more parts than fit between two heartbeats; the last part is incomplete.
     let data = Data::new(80_001, D, 1);
     let single: Vec<f32> = data.dense.iter().map(|&x| x as f32).collect();
     let shape = (data.n_rows, D);
@@ -94,7 +94,7 @@ fn predictions_can_be_interrupted() {
     for n_threads in [1, 2] {
         let mut monitor = Interrupting;
         let mut context = RunContext::new(None, &mut monitor);
-        // From now on, the next sign of life is answered.
+        // The next heartbeat from here on calls the monitor.
         std::thread::sleep(HEARTBEAT);
         let found = predictions(&rows.stored(), &[1.0; 8], &[0.0], n_threads, &mut context);
         assert_eq!(found, Err(Error::Interrupted));

@@ -68,7 +68,7 @@ impl<R: Stored> Visitor for Laws<'_, R> {
     }
 }
 
-/// The point satisfies the constraint of the intercept, or is the one it was made of.
+/// The point satisfies the constraint of the intercept, or is unchanged if there is none.
 fn check_feasibility(problem: &Problem<'_>, dual: &[f64], point: &Point) {
     if problem.fit_intercept() {
         let drift: f64 = point
@@ -87,7 +87,7 @@ fn check_feasibility(problem: &Problem<'_>, dual: &[f64], point: &Point) {
     }
 }
 
-/// w = w(a), P, D and the gap by their definitions, from the dense rows.
+/// w = w(a), P, D and the gap according to their definitions, from the dense rows.
 fn check_definitions<L: Loss>(
     problem: &Problem<'_>,
     loss: L,
@@ -139,7 +139,7 @@ fn check_definitions<L: Loss>(
         .count();
     assert_eq!(certificate.support, support);
 
-    // The gap is a mean of terms that are not negative.
+    // The gap is a mean of non-negative terms.
     let by_rows = mean(&|i| problem.row_gap(i, p(i), a[i]));
     assert!(
         (by_rows - certificate.gap).abs() < 1e-10 * (1.0 + primal),

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Rows of so many used numbers, and their weights.
+/// Rows of `used` meaningful numbers, and their weights.
 fn blocks() -> impl Strategy<Value = (usize, Vec<Vec<f64>>, Vec<f64>)> {
     (1usize..30, 0usize..20).prop_flat_map(|(used, n)| {
         let row = prop::collection::vec(-10.0..10.0f64, used);
@@ -20,7 +20,7 @@ proptest! {
             padded.resize(padded.len().next_multiple_of(LANES), 0.0);
         }
         let block = Block { rows: &padded, width, used };
-        // Row r has an entry in columns 0 to r % 3, but for the first of them.
+        // Row r has an entry in the columns 0 to r % 3, except the first row.
         let (mut entries, mut ends) = (Vec::new(), Vec::new());
         for r in 0..rows.len() {
             entries.extend((0..r % 3).map(|column| (column as u32, 0.5 - r as f64)));

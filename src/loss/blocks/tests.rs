@@ -7,7 +7,7 @@ struct Compare;
 impl Visitor for Compare {
     type Out = ();
 
-    /// 19 rows, of which one has weight 0 and an infinite conjugate.
+    /// 19 rows, one of which has weight 0 and an infinite conjugate.
     fn visit<L: Loss>(self, loss: L) {
         let number = |i: i32| f64::from(i);
         let p: Vec<f64> = (0..19).map(|i| 0.7 * number(i) - 6.0).collect();
@@ -39,7 +39,7 @@ impl Visitor for Compare {
             }
         }
         for c in [None, Some(c.as_slice())] {
-            // Out of the range of the losses that have one.
+            // Out of range, for losses with a bounded dual range.
             a[4] = if c.is_some() { 1e300 } else { a[3] };
             let targets = TargetBlock { y: &y, c };
             let weight = |i: usize| c.map_or(1.0, |c| c[i]);
@@ -94,7 +94,7 @@ impl Visitor for Compare {
     }
 }
 
-/// The least target that the loss takes.
+/// The smallest target that the loss accepts (or -1).
 fn least<L: Loss>() -> f64 {
     if L::TARGET.accepts(-1.0) { -1.0 } else { 0.0 }
 }

@@ -18,7 +18,7 @@ proptest! {
         prop_assert!(close(exp_m1(r), r.exp_m1()));
         prop_assert!(close(ln_1p(x), x.ln_1p()));
         prop_assert!(close(ln_1p(x * tiny), (x * tiny).ln_1p()));
-        // Near 1 the logarithm is as good as that of a number next to x.
+        // Near 1, the logarithm is as accurate as that of a number adjacent to x.
         for x in [x + 0.5, 1.0 + x * tiny, (-t).exp(), t.exp()] {
             prop_assert!((ln(x) - x.ln()).abs() <= 4.0 * f64::EPSILON * x.ln().abs().max(0.1));
         }
