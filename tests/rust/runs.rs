@@ -1,4 +1,4 @@
-//! Runs of SDCA: they converge to a certified optimum, reproducibly, and stop when they should.
+//! Runs of SDCA converge to a certified optimum, are reproducible, and stop when they should.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -162,7 +162,7 @@ fn a_pattern_has_the_same_certified_optimum_as_its_dense_rows() {
                     (StopReason::Converged, StopReason::Converged),
                     "{what}"
                 );
-                // Each is a bound for the other.
+                // Each is a bound on the other.
                 assert!(q.primal >= p.dual - 1e-13 * p.primal, "{what}");
                 assert!(p.primal >= q.dual - 1e-13 * p.primal, "{what}");
                 assert!(q.gap <= 1e-9 * q.primal, "{what}");
@@ -238,7 +238,8 @@ fn averaged_and_random_outputs_carry_their_own_certificate_and_do_not_change_the
     }
 }
 
-/// The average by its definition: the mean of the iterates before the steps T0+1..=T, one step at a time.
+/// The average according to its definition: the mean of the iterates before the steps T0+1..=T, one
+/// step at a time.
 #[test]
 fn the_average_is_the_mean_of_the_iterates() {
     let data = Data::new(30, 3, 6);
@@ -253,7 +254,7 @@ fn the_average_is_the_mean_of_the_iterates() {
     )
     .expect("valid");
     let epochs = 6;
-    // Empty rows do not move.
+    // Empty rows never change.
     let moving = data
         .dense
         .chunks(3)
@@ -268,7 +269,7 @@ fn the_average_is_the_mean_of_the_iterates() {
     };
     let sdca = Sdca {
         first_epoch: FirstEpoch::Sdca,
-        // Averages are taken of the published algorithm.
+        // Averages are of the iterates of the published algorithm.
         accelerate: false,
         seed: 2,
         ..Sdca::default()
@@ -299,7 +300,7 @@ fn the_average_is_the_mean_of_the_iterates() {
             .expect("not interrupted");
         let from = (average_from * steps as f64).round() as usize;
         for j in 0..3 {
-            // w is linear in a, so that the mean of the w is the w of the mean.
+            // w is linear in a, so the mean of the w is the w of the mean.
             let mean =
                 iterates[from..steps].iter().map(|w| w[j]).sum::<f64>() / (steps - from) as f64;
             assert!(
@@ -350,8 +351,8 @@ fn the_same_seed_gives_the_same_bits_and_recording_changes_nothing() {
     }
 }
 
-/// The iterates of SDCA, written out for dense rows without weights and without an intercept, in the
-/// order of the data.
+/// The iterates of SDCA, written out for dense rows without weights and without an intercept, in
+/// data order.
 fn twin<L: Loss>(
     x: &[f64],
     y: &[f64],
@@ -365,7 +366,8 @@ fn twin<L: Loss>(
     let mut all = vec![vec![0.0; n_cols]];
     for epoch in 0..epochs {
         for (i, row) in x.chunks(n_cols).enumerate() {
-            // The rows seen so far count as all: t - 1 in the model, as it was before, and t in the step.
+            // The rows seen so far stand for all rows: t - 1 of them in the model, as it was before
+            // the step, and t in the step.
             let is_sgd = sgd && epoch == 0;
             let n = if is_sgd { i + 1 } else { y.len() } as f64;
             let n_of_model = if is_sgd { i.max(1) } else { y.len() } as f64;
@@ -398,7 +400,7 @@ impl Visitor for Published<'_> {
 
     fn visit<L: Loss>(self, loss: L) {
         let (data, lambda, epochs) = (self.data, 0.05, 6);
-        // No row is empty, so that each has its step.
+        // No row is empty, so each has its step.
         let x: Vec<f64> = data.dense.iter().map(|x| x + 0.1).collect();
         let shape = (data.n_rows, data.n_cols);
         let rows = Dense::new(ArrayView2::from_shape(shape, &x).expect("shape")).expect("C order");
@@ -453,12 +455,12 @@ fn without_acceleration_sdca_is_the_published_algorithm() {
 #[test]
 fn acceleration_saves_epochs_and_takes_no_more_than_allowed() {
     let data = Data::new(1500, 20, 14);
-    // Labels that no model explains, so that there are support vectors.
+    // Labels that no model can explain, so that there are support vectors.
     let mut labels = data.labels.clone();
     for y in labels.iter_mut().step_by(7) {
         *y = -*y;
     }
-    // Columns that no row has an entry in: with so many the run has no second-order finish.
+    // Columns without any entries: with so many columns the run has no second-order finish.
     for (n_cols, saved) in [(3000, 0.5), (20, 0.3)] {
         let (values, indices) = (Borrowed::new(&data.values), Borrowed::new(&data.indices));
         let rows = &Csr::new(values, indices, Borrowed::new(&data.indptr), n_cols).expect("valid");
@@ -526,7 +528,7 @@ fn records_fall_on_fractions_of_an_epoch() {
             "{}",
             record.epoch
         );
-        // Exact coordinate ascent never lowers D.
+        // Exact coordinate ascent never decreases D.
         assert!(k == 0 || record.certificate.dual >= fit.history[k - 1].certificate.dual - 1e-14);
     }
 }
@@ -572,7 +574,7 @@ fn a_warm_start_goes_on_where_the_last_run_ended() {
         warm.epochs,
         far.epochs
     );
-    // Values outside the domain, or not finite, are brought inside.
+    // Values that are outside the domain or not finite are brought inside.
     let wild: Vec<f64> = (0..N)
         .map(|i| [9.0, -9.0, f64::NAN, f64::INFINITY][i % 4])
         .collect();
@@ -627,7 +629,7 @@ fn empty_rows_get_their_best_dual_value() {
         assert_eq!(fit.stop, StopReason::Converged);
         assert!(fit_intercept || fit.dual[0] == 1.0);
     }
-    // Nothing but empty rows: nothing to do.
+    // All rows are empty, so there is nothing to do.
     let rows =
         Dense::new(ArrayView2::from_shape((3, 2), &[0.0; 6]).expect("shape")).expect("C order");
     let y = [1.0, 4.0, 7.0];
@@ -649,7 +651,7 @@ fn empty_rows_get_their_best_dual_value() {
     }
 }
 
-/// Stops, or abandons, after some calls.
+/// Stops or aborts the run after some calls.
 struct Limit {
     records: usize,
     looks: usize,
@@ -798,7 +800,8 @@ fn classes_in_parallel_give_the_same_bits() {
     assert_eq!(serial.len(), 5 * D);
     assert_eq!(serial, bits(2));
     assert_eq!(serial, bits(8));
-    // And so does the face for all classes at a time, which for dense rows begins none together.
+    // So does the interface for all classes at a time, which never begins several classes of dense
+    // rows together.
     let c = Regularisation::C(1.0);
     let data = Arc::new(sdca_rs::data::Data::new(*rows, None).expect("valid"));
     let problems = OneVsRest::new(Arc::clone(&data), (&classes, 5), Hinge, c, true);
@@ -810,7 +813,7 @@ fn classes_in_parallel_give_the_same_bits() {
     let fits = of_all(1, None);
     let coefs = fits.iter().flat_map(|fit| &fit.coef);
     assert_eq!(serial, coefs.map(|w| w.to_bits()).collect::<Vec<_>>());
-    // From where they have ended, there is nothing left to be done.
+    // Starting from their own result, there is nothing left to do.
     let starts: Vec<Start<'_>> = fits.iter().map(Start::from).collect();
     for fit in of_all(2, Some(&starts)) {
         assert_eq!((fit.stop, fit.epochs), (StopReason::Converged, 0.0));
@@ -836,7 +839,7 @@ fn groups_hold_all_classes_in_order() {
     }
 }
 
-/// The fits of the classes against the rest on sparse rows, their first epochs together if possible.
+/// The fits of the classes against the rest on sparse rows, with common first epochs if possible.
 fn by_groups<L: Loss>(
     data: &Data,
     loss: L,
@@ -878,7 +881,7 @@ fn by_groups<L: Loss>(
             assert!(fit.certificate.primal >= optimum * (1.0 - 1e-12));
             assert!(fit.certificate.dual <= solo.certificate.primal * (1.0 + 1e-12));
         }
-        // The history begins where both begin.
+        // The history begins where both runs begin.
         let (own, other) = (&fit.history[0], &solo.history[0]);
         assert_eq!((own.epoch, own.certificate), (0.0, other.certificate));
         assert!(fit.history.is_sorted_by_key(|record| record.epoch));
@@ -887,12 +890,13 @@ fn by_groups<L: Loss>(
     }
 }
 
-/// What makes steps on rows of any number of columns as long as on `D` of them with `C = 1`.
+/// The `C` for which steps on rows with any number of columns are as long as on rows with `D`
+/// columns and `C = 1`.
 fn same_mean_q(data: &Data) -> Regularisation {
     Regularisation::C(D as f64 / data.n_cols as f64)
 }
 
-/// Columns enough to make Newton's method too dear for the first epochs of a smooth loss.
+/// Enough columns to make Newton's method too expensive for the first epochs of a smooth loss.
 const MANY: usize = 300;
 
 fn sparse(data: &Data) -> Csr<'_, f64, i32> {
@@ -917,7 +921,7 @@ fn classes_that_begin_together_end_where_each_ends_alone() {
                 let coefs = fits.iter().flat_map(|fit| &fit.coef);
                 coefs.map(|w| w.to_bits()).collect()
             };
-            // One group, two of them, and each class in one of its own.
+            // One group, two groups, and one group per class.
             for size in [8, 3, 1] {
                 let groups = &one_vs_rest::groups(5, size);
                 let hinge = by_groups(&data, Hinge, settings, kind, groups);
@@ -933,7 +937,7 @@ fn classes_that_begin_together_end_where_each_ends_alone() {
 #[test]
 fn a_class_of_a_group_takes_the_steps_of_a_run_alone() {
     let wide = Data::new(N, MANY, 12);
-    // So many epochs are common, so that the end of the run is their end.
+    // The number of common epochs, so that the run ends together with them.
     fn check<L: Loss>(data: &Data, loss: L, epochs: usize, kinds: &[(bool, bool)]) {
         let sdca = Sdca::default();
         for &kind in kinds {
@@ -947,7 +951,7 @@ fn a_class_of_a_group_takes_the_steps_of_a_run_alone() {
                 let weights = kind.0.then_some(&data.weights[..]);
                 let (rows, c) = (sparse(data), same_mean_q(data));
                 let problem = posed(&rows, &y, weights, loss, c, kind.1).expect("valid");
-                // No evaluation on the way, where the run could take another one.
+                // No intermediate evaluations, at which a single run might decide differently.
                 let budget = Budget {
                     record_every: Some(epochs as f64),
                     ..budget
@@ -962,8 +966,8 @@ fn a_class_of_a_group_takes_the_steps_of_a_run_alone() {
         }
     }
     let kinds = [(false, true), (true, true), (false, false), (true, false)];
-    // Not the hinge: it begins at a kink of most rows, where rounding decides whether a row has moved, and with
-    // that about the passes.
+    // Not the hinge: most rows start at a kink, where rounding decides whether a row has moved, and
+    // so affects the passes.
     check(&wide, SmoothHinge::with_param(1.0), 6, &kinds);
     check(&wide, SquaredHinge, 6, &kinds);
     check(&wide, Log, 6, &kinds);
@@ -1000,7 +1004,7 @@ fn classes_begin_together_only_where_the_run_is_a_usual_one() {
     assert_eq!(heads(&data, true, &Sdca::default(), &usual, 1.0), 2);
     assert_eq!(heads(&data, false, &Sdca::default(), &usual, 1.0), 0);
     assert_eq!(heads(&small, true, &Sdca::default(), &usual, 1.0), 0);
-    // Steps are short, or modified SGD begins.
+    // Steps are short, or the run begins with modified SGD.
     assert_eq!(heads(&data, true, &Sdca::default(), &usual, 1e3), 0);
     assert_eq!(heads(&data, true, &Sdca::default(), &usual, 1e-3), 0);
     // Newton's method takes over at once.
