@@ -1,4 +1,4 @@
-//! Pegasos on a stream of rows, of which what came before may be anything.
+//! Pegasos on a stream of rows, starting from an arbitrary state.
 
 #![no_main]
 
@@ -17,7 +17,7 @@ use sdca_fuzz::known;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| run(data));
 
-/// Decodes a few rows and a stream, and lets Pegasos go on with it, twice.
+/// Decodes a few rows and a stream, and continues the stream with Pegasos, twice.
 fn run(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let spec = bytes.pick(SPECS);
