@@ -6,7 +6,7 @@
 //! cargo bench --bench epoch -- 'csr/f64/i32/smooth_hinge'
 //! ```
 //!
-//! Throughput is in stored entries. The id carries all parameters:
+//! Throughput is in stored entries. The id contains all parameters:
 //!
 //! ```text
 //! {solver}/dense/{number}/{instructions}/{loss}/{rows}x{columns}
@@ -14,13 +14,13 @@
 //! {solver}/pattern/{index}/{loss}/{rows}x{columns}/{entries in a row}
 //! ```
 //!
-//! The instructions are the best that this CPU has up to `SDCA_RS_SIMD`.
+//! The instructions are the best that this CPU supports, up to `SDCA_RS_SIMD`.
 //!
-//! The time is that of the solver's own work in the first [`EPOCHS`] epochs, divided by their number:
-//! neither what a run does before its first step (centring, power iteration) nor the evaluations at
-//! its two ends are counted. An epoch is as many visits as there are rows: SDCA is measured with
-//! `accelerate: false`, since it would else visit resting rows less often, and does its first epoch
-//! like all others. For the rest, the solvers have their default settings and one thread.
+//! The time is that of the solver's own work in the first [`EPOCHS`] epochs, divided by their
+//! number. It excludes what a run does before its first step (centring, power iteration) and the
+//! evaluations at its two ends. An epoch is as many visits as there are rows. SDCA is measured with
+//! `accelerate: false`, because otherwise it would visit resting rows less often, and its first
+//! epoch is like all others. Otherwise the solvers have their default settings and one thread.
 
 #![allow(missing_docs)]
 
@@ -35,27 +35,27 @@ use criterion::{
 };
 use ndarray::ArrayView2;
 use sdca_rs::data::{Data, Storage};
-use sdca_rs::kernel::{Index, Level, Loan, Real};
+use sdca_rs::kernel::{Borrowed, Index, Level, Real};
 use sdca_rs::loss::{Loss, SPECS, SmoothHinge, Target, Visitor, dispatch};
 use sdca_rs::order::Generator;
 use sdca_rs::problem::{Problem, Regularisation};
 use sdca_rs::rows::{Csr, Dense, Pattern, Rows};
-use sdca_rs::run::{Budget, Unwatched};
+use sdca_rs::run::{Budget, NoMonitor};
 use sdca_rs::solver::{Asdca, DualGradient, FirstEpoch, Pegasos, Sdca, Solver, Subgradient};
 
-/// Epochs in a run.
+/// The number of epochs in a run.
 const EPOCHS: usize = 5;
 
 const N_ROWS: usize = 20_000;
 
-/// Columns of the dense rows.
+/// The number of columns of the dense rows.
 const NARROW: usize = 50;
 
-/// Columns of the sparse rows, and the entries in each.
+/// The number of columns of the sparse rows, and of entries in each row.
 const WIDE: usize = 20_000;
 const PER_ROW: usize = 12;
 
-/// Numbers in [-1, 1), the same ones in either precision.
+/// Numbers in [-1, 1), the same in either precision.
 fn numbers<F: From<f32>>(n: usize, seed: u64) -> Vec<F> {
     let mut generator = Generator::new(seed);
     (0..n)
@@ -63,7 +63,7 @@ fn numbers<F: From<f32>>(n: usize, seed: u64) -> Vec<F> {
         .collect()
 }
 
-/// As an index of another type.
+/// Converts to another index type.
 fn small<I: TryFrom<usize>>(index: usize) -> I {
     I::try_from(index).ok().expect("few rows, few columns")
 }
@@ -84,8 +84,8 @@ fn compressed<'a, F: Real, I: Index + TryFrom<usize>>(
     indices: &'a [I],
 ) -> Csr<'a, F, I> {
     let indptr: Vec<I> = (0..=N_ROWS).map(|i| small(i * PER_ROW)).collect();
-    let (values, indices) = (Loan::new(values), Loan::new(indices));
-    Csr::new(values, indices, Loan::new(&indptr), WIDE).expect("valid")
+    let (values, indices) = (Borrowed::new(values), Borrowed::new(indices));
+    Csr::new(values, indices, Borrowed::new(&indptr), WIDE).expect("valid")
 }
 
 fn targets(kind: Target) -> Vec<f64> {
@@ -190,11 +190,11 @@ fn epoch<S: Solver>(solver: &S, problem: &Problem<'_>) -> Duration {
         tol: 0.0,
         max_epochs: EPOCHS,
         max_time: None,
-        // Only at both ends.
+        // Only at the two ends.
         record_every: Some(EPOCHS as f64),
     };
     let fit = solver
-        .solve(problem, &budget, None, &mut Unwatched)
+        .solve(problem, &budget, None, &mut NoMonitor)
         .expect("nobody interrupts");
     let [start, end] = fit.history[..] else {
         panic!("{} evaluations", fit.history.len());
@@ -203,7 +203,7 @@ fn epoch<S: Solver>(solver: &S, problem: &Problem<'_>) -> Duration {
     Duration::from_secs_f64((end.seconds - start.seconds) / EPOCHS as f64)
 }
 
-/// Measures the loss that it is sent to.
+/// Measures the loss that it is given.
 impl<S: Solver> Visitor for &mut Bench<'_, S> {
     type Out = ();
 

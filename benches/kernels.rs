@@ -1,4 +1,4 @@
-//! The kernels, each beside its naive twin.
+//! The kernels, each next to its naive counterpart.
 //!
 //! ```text
 //! cargo bench --bench kernels                             # all
@@ -6,8 +6,8 @@
 //! cargo bench --bench kernels -- '/(avx2|naive)/100$'
 //! ```
 //!
-//! Throughput is in stored entries; in products of entries where these are summed. The id carries all
-//! parameters:
+//! Throughput is in stored entries, or in products of entries for the kernels that sum them. The id
+//! contains all parameters:
 //!
 //! ```text
 //! dense_dot/{number}/{instructions or "naive"}/{length}
@@ -19,9 +19,9 @@
 //! gram_products/{instructions or "naive"}/{dense columns}
 //! ```
 //!
-//! and so for `axpy` and `sq_norm`, of which the latter has one dense version, the portable one, and no
-//! index; for `narrow_shifted`, and for `gram_mixed`. Dense kernels are measured for all vector instructions that this CPU has.
-//! All vectors stay in the cache.
+//! and likewise for `axpy` and `sq_norm` (the latter has a single dense version, the portable one,
+//! and no index), `narrow_shifted` and `gram_mixed`. Dense kernels are measured with all vector
+//! instructions that this CPU supports. All vectors stay in the cache.
 
 #![allow(missing_docs)]
 
@@ -35,32 +35,32 @@ use criterion::{
 };
 use sdca_rs::kernel::gram::{self, Block, Entry, LANES};
 use sdca_rs::kernel::{
-    Index, Level, Loan, NARROW, Real, dense_axpy, dense_dot, dense_sq_norm, narrow_products,
+    Borrowed, Index, Level, NARROW, Real, dense_axpy, dense_dot, dense_sq_norm, narrow_products,
     narrow_shifted, narrow_sum, only_value, pattern_axpy, pattern_dot, sparse_axpy, sparse_dot,
     sparse_sq_norm,
 };
 use sdca_rs::order::Generator;
 
-/// Entries in a row.
+/// The numbers of entries in a row.
 const LENGTHS: [usize; 3] = [8, 100, 1000];
 
-/// Columns of the sparse rows.
+/// The number of columns of the sparse rows.
 const N_COLS: usize = 100_000;
 
-/// For sums of products: numbers of dense columns; rows at a time, as many as a fit takes; and sparse columns,
-/// with so many entries in a row.
+/// For sums of products: the numbers of dense columns; the number of rows at a time, as in a fit;
+/// and the sparse columns, with this many entries in a row.
 const N_DENSE: [usize; 4] = [4, 9, 100, 200];
 const N_ROWS: usize = 64;
 const N_SPARSE: usize = 100;
 const SPARSE_PER_ROW: usize = 10;
 
-/// Narrow rows at a time.
+/// The number of narrow rows at a time.
 const N_NARROW: usize = 1000;
 
-/// So small that the sums stay finite however often it is added.
+/// Small enough that the sums stay finite however often it is added.
 const SCALE: f64 = 1e-9;
 
-/// What one would write without a second thought.
+/// The straightforward implementations.
 mod naive {
     use sdca_rs::kernel::gram::{Block, Entry};
     use sdca_rs::kernel::{Index, Real};
@@ -154,7 +154,7 @@ mod naive {
     }
 }
 
-/// Numbers in [-1, 1), the same ones in either precision.
+/// Numbers in [-1, 1), the same in either precision.
 fn numbers<F: From<f32>>(n: usize, seed: u64) -> Vec<F> {
     let mut generator = Generator::new(seed);
     (0..n)
@@ -229,7 +229,7 @@ fn dense<F: Real + From<f32>>(criterion: &mut Criterion) {
     norms.finish();
 }
 
-/// A kernel of narrow rows: `x`, what is given, and what it changes.
+/// A kernel for narrow rows: `x`, the input, and the output that it updates.
 type Narrow<F> = fn(Level, &[F], &[f64], &mut [f64]);
 
 fn narrow<F: Real + From<f32>>(criterion: &mut Criterion) {
@@ -287,7 +287,7 @@ fn sparse<F: Real + From<f32>, I: Index + TryFrom<usize>>(criterion: &mut Criter
         let (values, indices) = (numbers::<F>(len, 3), columns::<I>(len, N_COLS, 4));
         let w = numbers::<f64>(N_COLS, 5);
         dots.bench_function(BenchmarkId::new("fast", len), |b| {
-            let (values, indices) = (Loan::new(&values), Loan::new(&indices));
+            let (values, indices) = (Borrowed::new(&values), Borrowed::new(&indices));
             b.iter(|| sparse_dot(black_box(values), black_box(indices), black_box(&w)));
         });
         dots.bench_function(BenchmarkId::new("naive", len), |b| {
@@ -302,7 +302,7 @@ fn sparse<F: Real + From<f32>, I: Index + TryFrom<usize>>(criterion: &mut Criter
         let (values, indices) = (numbers::<F>(len, 3), columns::<I>(len, N_COLS, 4));
         let mut w = numbers::<f64>(N_COLS, 5);
         axpys.bench_function(BenchmarkId::new("fast", len), |b| {
-            let (values, indices) = (Loan::new(&values), Loan::new(&indices));
+            let (values, indices) = (Borrowed::new(&values), Borrowed::new(&indices));
             b.iter(|| {
                 sparse_axpy(
                     SCALE,
@@ -326,7 +326,7 @@ fn sparse<F: Real + From<f32>, I: Index + TryFrom<usize>>(criterion: &mut Criter
     axpys.finish();
 }
 
-/// Values play no part here.
+/// This kernel does not depend on values.
 fn pattern<I: Index + TryFrom<usize>>(criterion: &mut Criterion) {
     let index = type_name::<I>();
 
@@ -336,7 +336,7 @@ fn pattern<I: Index + TryFrom<usize>>(criterion: &mut Criterion) {
         let indices = columns::<I>(len, N_COLS, 4);
         let w = numbers::<f64>(N_COLS, 5);
         dots.bench_function(BenchmarkId::new("fast", len), |b| {
-            let indices = Loan::new(&indices);
+            let indices = Borrowed::new(&indices);
             b.iter(|| pattern_dot(black_box(indices), black_box(&w)));
         });
         dots.bench_function(BenchmarkId::new("naive", len), |b| {
@@ -351,7 +351,7 @@ fn pattern<I: Index + TryFrom<usize>>(criterion: &mut Criterion) {
         let indices = columns::<I>(len, N_COLS, 4);
         let mut w = numbers::<f64>(N_COLS, 5);
         axpys.bench_function(BenchmarkId::new("fast", len), |b| {
-            let indices = Loan::new(&indices);
+            let indices = Borrowed::new(&indices);
             b.iter(|| pattern_axpy(SCALE, black_box(indices), black_box(&mut w)));
         });
         axpys.bench_function(BenchmarkId::new("naive", len), |b| {
@@ -368,7 +368,7 @@ fn only_values<F: Real + From<f32>>(criterion: &mut Criterion) {
         tests.throughput(Throughput::Elements(len as u64));
         let values = vec![F::from(0.1); len];
         tests.bench_function(BenchmarkId::new("fast", len), |b| {
-            let values = Loan::new(&values);
+            let values = Borrowed::new(&values);
             b.iter(|| only_value(black_box(values)));
         });
         tests.bench_function(BenchmarkId::new("naive", len), |b| {
@@ -385,7 +385,7 @@ fn sparse_norms<F: Real + From<f32>>(criterion: &mut Criterion) {
         norms.throughput(Throughput::Elements(len as u64));
         let values = numbers::<F>(len, 3);
         norms.bench_function(BenchmarkId::new("fast", len), |b| {
-            let values = Loan::new(&values);
+            let values = Borrowed::new(&values);
             b.iter(|| sparse_sq_norm(black_box(values)));
         });
         norms.bench_function(BenchmarkId::new("naive", len), |b| {

@@ -1,4 +1,4 @@
-//! Problems and classifiers step by step: what is not said has a default.
+//! Builders for problems and classifiers: every setting has a default.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use crate::run::Budget;
 use crate::solver::Solver;
 use crate::steps::Steps;
 
-/// The settings that all builders have.
+/// The settings that all builders share.
 macro_rules! settings {
     () => {
-        /// As scikit-learn's `C`, 1 unless told otherwise: the larger, the less regularised. See
+        /// scikit-learn's `C`, by default 1: the larger, the weaker the regularisation. See
         /// [`Regularisation::C`].
         pub fn c(mut self, c: f64) -> Self {
             self.regularisation = Regularisation::C(c);
             self
         }
 
-        /// The factor of `|w|^2 / 2` itself, instead of `C`. See [`Regularisation::Lambda`].
+        /// The factor of `|w|^2 / 2`, instead of `C`. See [`Regularisation::Lambda`].
         pub fn lambda(mut self, lambda: f64) -> Self {
             self.regularisation = Regularisation::Lambda(lambda);
             self
         }
 
-        /// Whether there is an intercept, which is not regularised. There is one unless told otherwise.
+        /// Whether to fit an intercept, which is not regularised. By default there is one.
         pub fn fit_intercept(mut self, fit_intercept: bool) -> Self {
             self.fit_intercept = fit_intercept;
             self
@@ -37,7 +37,7 @@ macro_rules! settings {
     };
 }
 
-/// A [`Problem`] to be, see [`Problem::builder`].
+/// A builder of a [`Problem`]; see [`Problem::builder`].
 #[derive(Clone)]
 #[must_use = "`build` makes the problem"]
 pub struct ProblemBuilder<'a> {
@@ -49,10 +49,12 @@ pub struct ProblemBuilder<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// The problem of these rows, targets and loss, with `C = 1` and an intercept unless told otherwise.
+    /// Starts to build the problem of these rows, targets and loss, by default with `C = 1` and an
+    /// intercept.
     ///
-    /// Targets, one for each row, are `&slice`, `&vec` or `&array`: -1 or +1 for the losses that classify (see
-    /// [`Classifier`] for labels of other kinds). Problems may share their data, as an [`Arc`].
+    /// Targets, one per row, may be `&slice`, `&vec` or `&array`: -1 or +1 for the losses that
+    /// classify (see [`Classifier`] for other kinds of labels). Problems may share their data in an
+    /// [`Arc`].
     ///
     /// ```
     /// use sdca_rs::prelude::*;
@@ -83,7 +85,7 @@ impl<'a> Problem<'a> {
 impl<'a> ProblemBuilder<'a> {
     settings!();
 
-    /// States the problem, after checking that its parts fit together.
+    /// Builds the problem after checking that its parts are consistent.
     pub fn build(self) -> Result<Problem<'a>, Error> {
         let targets = contiguous("y", self.targets)?;
         Problem::of(
@@ -96,7 +98,7 @@ impl<'a> ProblemBuilder<'a> {
     }
 }
 
-/// A [`Classifier`] to be, see [`Classifier::builder`].
+/// A builder of a [`Classifier`]; see [`Classifier::builder`].
 #[derive(Clone)]
 #[must_use = "`fit` makes the classifier"]
 pub struct ClassifierBuilder<'a, T> {
@@ -110,8 +112,8 @@ pub struct ClassifierBuilder<'a, T> {
 }
 
 impl<T: Ord + Clone> Classifier<T> {
-    /// A classifier of these rows, one label for each, by this loss, with `C = 1` and an intercept unless told
-    /// otherwise.
+    /// Starts to build a classifier for these rows, one label per row, and this loss, by default
+    /// with `C = 1` and an intercept.
     pub fn builder<'a, L: Loss>(
         data: impl Into<Arc<Data<'a>>>,
         labels: &'a [T],
@@ -132,21 +134,22 @@ impl<T: Ord + Clone> Classifier<T> {
 impl<T: Ord + Clone> ClassifierBuilder<'_, T> {
     settings!();
 
-    /// How close each model shall come to its optimum, and what all of them together may cost in time.
+    /// How close each model must come to its optimum, and the time limit for all of them together.
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
     }
 
-    /// Up to so many classes are fitted at a time, 1 unless told otherwise. The result does not depend on it.
+    /// The number of classes that are fitted at a time, by default 1. The result does not depend on
+    /// it.
     pub fn n_threads(mut self, n_threads: usize) -> Self {
         self.n_threads = n_threads;
         self
     }
 
-    /// Fits each class against the rest, or the second of two classes against the first.
+    /// Fits each class against the rest or, for two classes, the second against the first.
     ///
-    /// Classes are those of the rows of positive weight, of which there must be two at least.
+    /// The classes are those of the rows of positive weight. There must be at least two.
     pub fn fit(self, solver: &dyn Solver) -> Result<Classifier<T>, Error> {
         let setting = classifier::Setting {
             loss: self.loss,

@@ -1,4 +1,4 @@
-//! Classifiers with labels of any kind, for any number of classes.
+//! Classifiers with labels of any ordered type, for any number of classes.
 
 use std::sync::Arc;
 
@@ -10,13 +10,14 @@ use crate::memory::IntoVec as _;
 use crate::model::{log_sigmoid, scores_of_all};
 use crate::one_vs_rest::{self, OneVsRest};
 use crate::problem::{Problem, Regularisation};
-use crate::run::{Budget, Fit, Unwatched};
+use crate::run::{Budget, Fit, NoMonitor};
 use crate::solver::Solver;
 use crate::steps::Steps;
 
-/// Linear models that tell classes apart: one for each class against the rest, or a single one for two classes.
+/// Linear models that distinguish classes: one per class against the rest, or a single one for two
+/// classes.
 ///
-/// Labels are of any type that has an order: numbers, strings, an `enum`.
+/// Labels may be of any ordered type: numbers, strings, an `enum`.
 ///
 /// ```
 /// use sdca_rs::prelude::*;
@@ -39,19 +40,19 @@ use crate::steps::Steps;
 pub struct Classifier<T> {
     /// The classes in ascending order.
     pub classes: Vec<T>,
-    /// The fit of each class against the rest, in the order of the classes; for two classes a single one, of the second
-    /// against the first.
+    /// One fit per class against the rest, in the order of the classes; for two classes a single
+    /// fit, of the second against the first.
     pub fits: Vec<Fit>,
 }
 
 impl<T> Classifier<T> {
-    /// `x.w + b` for each row and each of the fits.
+    /// `x.w + b` for each row and each fit.
     pub fn decision_function(&self, rows: &Data<'_>) -> Result<Array2<f64>, Error> {
         self.check()?;
         Ok(matrix(rows, scores_of_all(rows, &self.fits)?))
     }
 
-    /// The class of each row: that of the largest `x.w + b`, the first of several.
+    /// The class of each row: that with the largest `x.w + b`, or the first of several.
     pub fn predict(&self, rows: &Data<'_>) -> Result<Vec<T>, Error>
     where
         T: Clone,
@@ -75,9 +76,11 @@ impl<T> Classifier<T> {
         })
     }
 
-    /// The probability of each class for each row. An error but for the logistic loss, the only one that estimates it.
+    /// The probability of each class for each row. An error except for the logistic loss, the only
+    /// one that estimates probabilities.
     ///
-    /// From three classes on, these are the probabilities of each class against the rest, divided by their sum.
+    /// For three or more classes, these are the probabilities of each class against the rest,
+    /// divided by their sum.
     pub fn probabilities(&self, rows: &Data<'_>) -> Result<Array2<f64>, Error> {
         self.check()?;
         self.fits.iter().try_for_each(Fit::check_logit)?;
@@ -91,7 +94,7 @@ impl<T> Classifier<T> {
                 return Ok(matrix(rows, both));
             }
             for scores in scores.chunks_exact_mut(self.fits.len()) {
-                // In units of the most likely class: all of them may be next to impossible.
+                // Relative to the most likely class: all probabilities may be close to 0.
                 let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 let unit = log_sigmoid(most);
                 for p in scores.iter_mut() {
@@ -106,7 +109,7 @@ impl<T> Classifier<T> {
         })
     }
 
-    /// Whether there are as many fits as classes ask for: both can be written from outside.
+    /// Whether the number of fits matches the number of classes: both fields are public.
     fn check(&self) -> Result<(), Error> {
         let (found, n_classes) = (self.fits.len(), self.classes.len());
         let expected = if n_classes == 2 { 1 } else { n_classes };
@@ -122,14 +125,14 @@ impl<T> Classifier<T> {
     }
 }
 
-/// Numbers row by row, as many for each row.
+/// A matrix from numbers in row-major order.
 fn matrix(rows: &Data<'_>, numbers: Vec<f64>) -> Array2<f64> {
     let n_rows = rows.n_rows();
     let shape = (n_rows, numbers.len() / n_rows);
     Array2::from_shape_vec(shape, numbers).expect("as many numbers for each row")
 }
 
-/// What is to be minimised for each class, but for rows and labels.
+/// The problem to be solved for each class, apart from rows and labels.
 pub(crate) struct Setting {
     pub(crate) loss: Arc<dyn Steps>,
     pub(crate) regularisation: Regularisation,
@@ -150,7 +153,7 @@ pub(crate) fn fit<T: Ord + Clone>(
     })
 }
 
-/// The fits for rows whose classes are numbered.
+/// The fits for rows with numbered classes.
 fn fit_codes(
     data: Arc<Data<'_>>,
     (codes, n_classes): (&[u32], usize),
@@ -169,11 +172,11 @@ fn fit_codes(
     }
     let classes = (codes, n_classes);
     let problems = OneVsRest::of(data, classes, loss, regularisation, fit_intercept);
-    problems.fit(solver, budget, None, n_threads, &Unwatched)
+    problems.fit(solver, budget, None, n_threads, &NoMonitor)
 }
 
-/// The classes of the rows of positive weight in order, and for each row the number of its class: any, if the row has
-/// no weight and a label of its own.
+/// The sorted classes of the rows of positive weight, and the class number of each row. That number
+/// is arbitrary if the row has weight 0 and a label that occurs nowhere else.
 fn numbered<T: Ord + Clone>(data: &Data<'_>, labels: &[T]) -> Result<(Vec<T>, Vec<u32>), Error> {
     if labels.len() != data.n_rows() {
         return Err(Error::Length {
@@ -183,7 +186,7 @@ fn numbered<T: Ord + Clone>(data: &Data<'_>, labels: &[T]) -> Result<(Vec<T>, Ve
             why: "one for each row of X",
         });
     }
-    let mut classes = data.counting().map(|i| &labels[i]).into_vec();
+    let mut classes = data.positive_rows().map(|i| &labels[i]).into_vec();
     classes.sort_unstable();
     classes.dedup();
     if classes.len() < 2 {

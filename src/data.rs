@@ -1,6 +1,8 @@
-//! The data of a problem: rows and their weights, checked once, and what is computed from them alone, once.
+//! The data of a problem: rows and their weights, validated once, together with cached quantities
+//! that depend on them alone.
 //!
-//! All classes of a fit, and all values of `C`, may share one [`Data`]. Nothing in it depends on `lambda`, targets or loss.
+//! All classes of a fit and all values of `C` may share one [`Data`]. Nothing in it depends on
+//! `lambda`, the targets or the loss.
 
 mod sources;
 
@@ -12,14 +14,14 @@ use crate::kernel::{Level, lanes};
 use crate::memory;
 use crate::rows::blocks::RowBlocks;
 use crate::rows::{Csr, Dense, Pattern};
-use crate::run::{BLOCK, Watch, parameter};
+use crate::run::{BLOCK, RunContext, parameter};
 use crate::solver::columns::Columns;
 use crate::solver::hessian;
 
 pub(crate) use sources::contiguous;
 pub use sources::{ColumnIndex, Number};
 
-/// Rows of any of the kinds that there are.
+/// Rows in any of the supported storage formats.
 #[derive(Debug, Clone)]
 pub enum Storage<'a> {
     /// Dense rows of 64-bit numbers.
@@ -34,13 +36,14 @@ pub enum Storage<'a> {
     Csr32I32(Csr<'a, f32, i32>),
     /// Compressed rows of 32-bit numbers with 64-bit indices.
     Csr32I64(Csr<'a, f32, i64>),
-    /// Compressed rows of one value each with 32-bit indices.
+    /// Compressed rows whose entries all have the same value within a row, with 32-bit indices.
     PatternI32(Pattern<'a, i32>),
-    /// Compressed rows of one value each with 64-bit indices.
+    /// Compressed rows whose entries all have the same value within a row, with 64-bit indices.
     PatternI64(Pattern<'a, i64>),
 }
 
-/// Does the same for whatever rows there are: the one place where storage becomes a type.
+/// Evaluates the same expression for every storage format: the only place where the format becomes
+/// a type.
 macro_rules! with_rows {
     ($storage:expr, $rows:ident => $work:expr) => {
         match $storage {
@@ -79,7 +82,7 @@ kinds! {
 }
 
 impl Storage<'_> {
-    /// The rows, block by block.
+    /// The rows, accessed block by block.
     pub(crate) fn blocks(&self) -> &dyn RowBlocks {
         with_rows!(self, rows => rows)
     }
@@ -87,7 +90,8 @@ impl Storage<'_> {
 
 /// Rows and their weights.
 ///
-/// The rows stay where they are: [`Data::dense`] borrows an array, [`Data::csr`] a sparse matrix in compressed rows.
+/// The rows are not copied: [`Data::dense`] borrows an array, [`Data::csr`] a sparse matrix in
+/// compressed rows.
 ///
 /// ```
 /// use sdca_rs::data::Data;
@@ -106,18 +110,18 @@ pub struct Data<'a> {
     weights: Option<&'a [f64]>,
     total_weight: f64,
     columns: OnceLock<Columns>,
-    /// About 0, and about the mean, once it has been prepared.
-    shapes: [OnceLock<Arc<Shape>>; 2],
+    /// Relative to 0 and relative to the mean, once computed by [`Data::prepare`].
+    geometries: [OnceLock<Arc<RowGeometry>>; 2],
 }
 
-/// Where rows lie: about their mean, or about 0.
+/// Norms of the rows relative to their mean or relative to 0.
 #[derive(Debug)]
-pub(crate) struct Shape {
-    /// The weighted mean row, or zeros.
+pub(crate) struct RowGeometry {
+    /// The weighted mean of the rows, or zeros.
     pub(crate) mu: Vec<f64>,
     /// `|mu|^2`.
     pub(crate) mu_sq_norm: f64,
-    /// `x_i.mu`, or nothing if that is 0 everywhere.
+    /// `x_i.mu`, or empty if that is 0 everywhere.
     pub(crate) m: Vec<f64>,
     /// `|x_i - mu|^2`.
     pub(crate) spreads: Vec<f64>,
@@ -126,9 +130,10 @@ pub(crate) struct Shape {
 }
 
 impl<'a> Data<'a> {
-    /// Takes rows of any kind and their weights, which are all 1 if there are none. A row of weight 0 counts as absent.
+    /// Combines rows in any storage format with their weights, all 1 if `None`. A row of weight 0
+    /// counts as absent.
     ///
-    /// [`Data::dense`] and [`Data::csr`] are shorter.
+    /// [`Data::dense`] and [`Data::csr`] are more convenient.
     pub fn new(rows: impl Into<Storage<'a>>, weights: Option<&'a [f64]>) -> Result<Self, Error> {
         let storage = rows.into();
         let n_rows = storage.blocks().n_rows();
@@ -163,7 +168,7 @@ impl<'a> Data<'a> {
             weights,
             total_weight,
             columns: OnceLock::new(),
-            shapes: Default::default(),
+            geometries: Default::default(),
         })
     }
 }
@@ -174,12 +179,12 @@ impl<'a> Data<'a> {
         &self.storage
     }
 
-    /// The rows, block by block.
+    /// The rows, accessed block by block.
     pub(crate) fn rows(&self) -> &dyn RowBlocks {
         self.storage.blocks()
     }
 
-    /// The weights, if they are not all 1 for want of any.
+    /// The weights, if any were given; otherwise they are all 1.
     pub(crate) fn weights(&self) -> Option<&'a [f64]> {
         self.weights
     }
@@ -195,23 +200,23 @@ impl<'a> Data<'a> {
         self.weights.map_or(1.0, |c| c[i])
     }
 
-    /// Number of rows.
+    /// The number of rows.
     pub fn n_rows(&self) -> usize {
         self.rows().n_rows()
     }
 
-    /// Number of columns.
+    /// The number of columns.
     pub fn n_cols(&self) -> usize {
         self.rows().n_cols()
     }
 
     /// The rows of positive weight.
-    pub(crate) fn counting(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn positive_rows(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.n_rows()).filter(|&i| self.weight(i) > 0.0)
     }
 
-    /// All rows in blocks of similar work. Sums over rows are taken block by block: that keeps their
-    /// rounding error small and lets a pass be interrupted.
+    /// All rows in blocks of similar work. Sums over rows are computed block by block, which keeps
+    /// their rounding error small and lets a pass be interrupted.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let (n_rows, size) = (self.n_rows(), self.block_size());
         (0..n_rows)
@@ -219,19 +224,19 @@ impl<'a> Data<'a> {
             .map(move |from| from..n_rows.min(from + size))
     }
 
-    /// Rows in a block, see [`Self::blocks`].
+    /// The number of rows in a block; see [`Self::blocks`].
     pub(crate) fn block_size(&self) -> usize {
         rows_per_block(self.n_rows(), self.rows().n_stored())
     }
 
-    /// `work` for each block, shared by the threads of the run.
+    /// Returns `work(block)` for each block; the threads of the run share the work.
     pub(crate) fn by_blocks<T: Send>(
         &self,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
         work: impl Fn(Range<usize>) -> T + Sync,
     ) -> Result<Vec<T>, Error> {
         let (n_rows, size) = (self.n_rows(), self.block_size());
-        watch.map(n_rows.div_ceil(size), |k| {
+        context.map(n_rows.div_ceil(size), |k| {
             work(k * size..n_rows.min((k + 1) * size))
         })
     }
@@ -241,9 +246,9 @@ impl<'a> Data<'a> {
         &self,
         w: &[f64],
         out: &mut [f64],
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
-        watch.fill(out, self.block_size(), |from, out| {
+        context.fill(out, self.block_size(), |from, out| {
             self.rows().products(from, w, out);
         })
     }
@@ -253,22 +258,23 @@ impl<'a> Data<'a> {
         &self,
         share: impl Fn(usize) -> f64 + Sync,
         sum: &mut [f64],
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<f64, Error> {
         let fill = |from: usize, shares: &mut [f64]| {
             for (i, of_row) in (from..).zip(shares) {
                 *of_row = share(i);
             }
         };
-        self.add_blocks(&fill, sum, watch)
+        self.add_blocks(&fill, sum, context)
     }
 
-    /// [`Self::add_rows`] for shares that `fill(from, shares)` computes for the rows from `from` on.
+    /// [`Self::add_rows`] for shares that `fill(from, shares)` computes for the rows starting at
+    /// `from`.
     pub(crate) fn add_blocks(
         &self,
         fill: &(dyn Fn(usize, &mut [f64]) + Sync),
         sum: &mut [f64],
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<f64, Error> {
         let add = |block: Range<usize>, sum: &mut [f64]| {
             let (mut total, mut shares) = (0.0, [0.0; SHARES]);
@@ -285,7 +291,7 @@ impl<'a> Data<'a> {
         if !self.sums_by_blocks() {
             for block in self.blocks() {
                 total += add(block, sum);
-                watch.beat()?;
+                context.heartbeat()?;
             }
             return Ok(total);
         }
@@ -295,7 +301,7 @@ impl<'a> Data<'a> {
             let total = add(k * size..n_rows.min((k + 1) * size), &mut part);
             (part, total)
         };
-        watch.fold(n_rows.div_ceil(size), part, |(part, of_part)| {
+        context.fold(n_rows.div_ceil(size), part, |(part, of_part)| {
             for (sum, part) in sum.iter_mut().zip(part) {
                 *sum += part;
             }
@@ -304,69 +310,78 @@ impl<'a> Data<'a> {
         Ok(total)
     }
 
-    /// Whether each block sums its rows into a vector of its own, so that threads can share them: where that
-    /// is little beside the work.
+    /// Whether each block sums its rows into a vector of its own, so that threads can share the
+    /// work: only where the cost of those vectors is small relative to the work.
     pub(crate) fn sums_by_blocks(&self) -> bool {
         let entries = self.block_size() * self.rows().n_stored() / self.n_rows();
         entries >= ENTRIES_PER_COLUMN * self.n_cols()
     }
 
-    /// What is known of the columns, for systems of equations.
+    /// Statistics of the columns, for systems of equations.
     pub(crate) fn columns(&self) -> &Columns {
         self.columns.get_or_init(|| hessian::columns(self.rows()))
     }
 
-    /// Computes what problems with or without an intercept need to know of the rows, and keeps it, 16 bytes for each row:
-    /// for several problems, of other classes or other values of `C`. A problem alone computes it for itself.
-    pub fn prepare(&self, fit_intercept: bool, watch: &mut Watch<'_>) -> Result<(), Error> {
+    /// Computes and caches the row norms that problems with (or without) an intercept need, at 16
+    /// bytes per row. Useful for several problems, such as several classes or values of `C`; a
+    /// single problem computes them for itself.
+    pub fn prepare(&self, fit_intercept: bool, context: &mut RunContext<'_>) -> Result<(), Error> {
         error::catch(|| {
-            let kept = &self.shapes[usize::from(fit_intercept)];
+            let kept = &self.geometries[usize::from(fit_intercept)];
             if kept.get().is_none() {
-                let shape = Arc::new(self.find_shape(fit_intercept, watch)?);
-                kept.get_or_init(|| shape);
+                let geometry = Arc::new(self.compute_geometry(fit_intercept, context)?);
+                kept.get_or_init(|| geometry);
             }
             Ok(())
         })
     }
 
-    /// Where the rows lie about their mean, or about 0.
-    pub(crate) fn shape(&self, centred: bool, watch: &mut Watch<'_>) -> Result<Arc<Shape>, Error> {
-        match self.shapes[usize::from(centred)].get() {
-            Some(shape) => Ok(Arc::clone(shape)),
-            None => self.find_shape(centred, watch).map(Arc::new),
+    /// The row norms relative to the mean, or relative to 0.
+    pub(crate) fn geometry(
+        &self,
+        centred: bool,
+        context: &mut RunContext<'_>,
+    ) -> Result<Arc<RowGeometry>, Error> {
+        match self.geometries[usize::from(centred)].get() {
+            Some(geometry) => Ok(Arc::clone(geometry)),
+            None => self.compute_geometry(centred, context).map(Arc::new),
         }
     }
 
-    fn find_shape(&self, centred: bool, watch: &mut Watch<'_>) -> Result<Shape, Error> {
+    fn compute_geometry(
+        &self,
+        centred: bool,
+        context: &mut RunContext<'_>,
+    ) -> Result<RowGeometry, Error> {
         let mut mu = memory::zeros(self.n_cols());
         if centred {
             let share = |i| self.weight(i) / self.total_weight;
-            self.add_rows(share, &mut mu, watch)?;
+            self.add_rows(share, &mut mu, context)?;
         }
-        Shape::about(self, mu, centred, watch)
+        RowGeometry::about(self, mu, centred, context)
     }
 }
 
-impl Shape {
-    /// Where the rows lie about `mu`, which is 0 unless they are `centred`.
+impl RowGeometry {
+    /// The row norms relative to `mu`, which is 0 unless they are `centred`.
     pub(crate) fn about(
         data: &Data<'_>,
         mu: Vec<f64>,
         centred: bool,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Self, Error> {
         let mu_sq_norm: f64 = mu.iter().map(|m| m * m).sum();
         let (n_rows, size) = (data.n_rows(), data.block_size());
         let mut spreads: Vec<f64> = memory::zeros(n_rows);
         let rows = data.rows();
-        watch.fill(&mut spreads, size, |from, out| rows.sq_norms(from, out))?;
+        context.fill(&mut spreads, size, |from, out| rows.sq_norms(from, out))?;
         let mut m = Vec::new();
         if centred {
             memory::resize(&mut m, n_rows, 0.0);
-            data.products(&mu, &mut m, watch)?;
+            data.products(&mu, &mut m, context)?;
             for (spread, m) in spreads.iter_mut().zip(&m) {
-                // On the safe side of what the three terms lose by cancelling: steps for too small a |x|^2
-                // would diverge. It also keeps the NaN that `max` would hide.
+                // Rounded up by what the three terms lose to cancellation: steps for too small a
+                // |x|^2 would diverge. This also propagates a NaN, which `max` would hide.
                 let lost = 8.0 * f64::EPSILON * (*spread + mu_sq_norm);
                 *spread = (*spread - 2.0 * m + mu_sq_norm).max(0.0) + lost;
             }
@@ -391,14 +406,15 @@ impl Shape {
     }
 }
 
-/// Shares that are computed before their rows are added.
+/// How many shares are computed before their rows are added.
 const SHARES: usize = 256;
 
-/// A block sums rows into a vector of its own if it has so many times as many entries.
+/// A block sums its rows into a vector of its own if it has at least this many stored entries per
+/// column.
 const ENTRIES_PER_COLUMN: usize = 8;
 
-/// How many rows hold about [`BLOCK`] entries. The upper limit bounds the rounding error of a sum
-/// over a block and the time that a pass over very short rows takes.
+/// The number of rows with about [`BLOCK`] stored entries in all. The upper limit bounds the
+/// rounding error of a sum over a block, and the time that a block of very short rows takes.
 pub(crate) fn rows_per_block(n_rows: usize, n_stored: usize) -> usize {
     (BLOCK.saturating_mul(n_rows) / n_stored.max(1)).clamp(1, 4096)
 }

@@ -7,12 +7,12 @@
 //! | memory    | there is not enough of it ([`Error::Memory`])    | `MemoryError`       |
 //! | run       | the run was ended from outside ([`Error::Interrupted`]) | the interrupt itself |
 //!
-//! Every message names the argument, what was found and what was expected. "Not converged" is no
-//! error: it is a [`StopReason`](crate::run::StopReason).
+//! Every message names the argument, what was found and what was expected. A run that did not
+//! converge is not an error; see [`StopReason`](crate::run::StopReason).
 
 use crate::loss;
 
-/// Why a fit could not be done.
+/// Why a call failed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -22,7 +22,7 @@ pub enum Error {
         /// The name that was asked for.
         found: String,
     },
-    /// The loss has no shape parameter, yet one was given.
+    /// A shape parameter was given for a loss that has none.
     #[error(
         "loss_param: found {found}, expected None, because loss {loss:?} has no shape parameter"
     )]
@@ -32,7 +32,7 @@ pub enum Error {
         /// The value given.
         found: f64,
     },
-    /// The shape parameter of the loss is out of its range.
+    /// The shape parameter of the loss is out of range.
     #[error("loss_param: found {found}, expected {param} to be {expected} for loss {loss:?}")]
     LossParam {
         /// Name of the loss.
@@ -44,7 +44,7 @@ pub enum Error {
         /// The range in words.
         expected: &'static str,
     },
-    /// A setting is out of its range.
+    /// A setting is out of range.
     #[error("{name}: found {found}, expected {expected}")]
     Parameter {
         /// Name of the setting.
@@ -71,10 +71,10 @@ pub enum Error {
         found: usize,
         /// The length it must have.
         expected: usize,
-        /// Where the expected length comes from.
+        /// The reason for the expected length.
         why: &'static str,
     },
-    /// There is nothing to learn from.
+    /// There are no rows or no columns.
     #[error("X: found {n_rows} rows and {n_cols} columns, expected at least one of each")]
     EmptyRows {
         /// Number of rows.
@@ -82,7 +82,7 @@ pub enum Error {
         /// Number of columns.
         n_cols: usize,
     },
-    /// More rows than the visiting order can number.
+    /// There are more rows than the visiting order can number.
     #[error("X: found {n_rows} rows, expected fewer than 2^32")]
     TooManyRows {
         /// Number of rows.
@@ -94,20 +94,20 @@ pub enum Error {
         /// The first entry.
         found: i64,
     },
-    /// The row pointers of a CSR matrix go down.
+    /// The row pointers of a CSR matrix decrease.
     #[error(
         "X.indptr: found {next} after {previous} at row {row}, expected it never to decrease \
          (more than 2^31 - 1 non-zeros need int64)"
     )]
     IndptrDecreases {
-        /// The row whose end lies before its start.
+        /// The row that ends before it starts.
         row: usize,
         /// Where the row starts.
         previous: i64,
-        /// Where it is said to end.
+        /// Where it ends, according to the matrix.
         next: i64,
     },
-    /// A CSR matrix points past its own arrays.
+    /// A CSR matrix points beyond the end of its own arrays.
     #[error(
         "X.indptr: found {found} non-zeros, expected at most {available}, the length of {array}"
     )]
@@ -137,7 +137,7 @@ pub enum Error {
         /// The column.
         column: usize,
     },
-    /// Rows to predict for have other columns than those of the fit.
+    /// Rows for prediction have a different number of columns from the rows of the fit.
     #[error("X: found {found} columns, expected {expected}, one for each coefficient of the model")]
     Columns {
         /// Number of columns.
@@ -157,7 +157,7 @@ pub enum Error {
         /// Name of the loss.
         loss: &'static str,
     },
-    /// All rows that count belong to one class.
+    /// All rows of positive weight belong to one class.
     #[error("y: found one class among the rows of positive weight, expected at least two classes")]
     OneClass,
     /// A sample weight is negative or not finite.
@@ -168,10 +168,10 @@ pub enum Error {
         /// Its weight.
         found: f64,
     },
-    /// No row counts.
+    /// All weights are zero.
     #[error("sample_weight: found zero for every weight, expected a positive one")]
     NoWeight,
-    /// The numbers are too large for `f64`.
+    /// The numbers are too large for `f64` arithmetic.
     #[error(
         "X: found numbers for which, with this y and C, {what} overflows or is NaN, expected smaller ones"
     )]
@@ -182,10 +182,10 @@ pub enum Error {
     /// The steps were too long.
     #[error("{name}: found steps so long that the coefficients overflow, expected shorter ones")]
     Diverged {
-        /// The setting that decides how long they are.
+        /// The setting that controls the step length.
         name: &'static str,
     },
-    /// A solver for smooth losses got another one.
+    /// A solver for smooth losses was given a loss that is not smooth.
     #[error("loss: found {found:?}, expected a smooth loss {}", smooth_relative(*.relative))]
     NotSmooth {
         /// Name of the loss.
@@ -199,30 +199,31 @@ pub enum Error {
          columns or classes"
     )]
     Memory {
-        /// What was asked for in vain.
+        /// The size of the allocation that failed, in bytes.
         bytes: usize,
     },
-    /// The monitor asked to abandon the run.
+    /// The monitor aborted the run.
     #[error("interrupted")]
     Interrupted,
-    /// The time was used up within a step that is of no use unless it is completed. The run ends with
-    /// [`StopReason::MaxTime`](crate::run::StopReason::MaxTime), and this is not seen from outside.
+    /// The time limit passed within a step that is useless unless completed. The run ends with
+    /// [`StopReason::MaxTime`](crate::run::StopReason::MaxTime), so callers never see this.
     #[doc(hidden)]
     #[error("out of time")]
     OutOfTime,
 }
 
-/// Ends the work from deep within, by unwinding to the next [`catch`].
+/// Ends the work from deep inside it, by unwinding to the nearest [`catch`].
 #[cold]
 #[inline(never)]
 pub(crate) fn raise(error: Error) -> ! {
-    // No panic message is printed: this is an error on its way.
+    // This prints no panic message: it is an error being returned, not a panic.
     std::panic::resume_unwind(Box::new(error))
 }
 
-/// Does work, and returns what it raises: an index that another thread has made stray, or memory that is not to be had.
+/// Does work and returns any error that it raises: a column index that another thread has made
+/// invalid, or a failed allocation.
 ///
-/// Solvers and predictions do this themselves. Other panics pass through.
+/// Solvers and predictions call this themselves. Other panics pass through.
 pub fn catch<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
         Ok(result) => result,

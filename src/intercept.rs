@@ -1,20 +1,21 @@
-//! The unregularised intercept: what makes its certificate exact.
+//! The unregularised intercept, handled so that the certificate stays exact.
 //!
-//! With an intercept the dual has the constraint `sum_i c_i a_i = 0`. Solvers may wander off it;
-//! a certificate may not. At an evaluation the dual point is first put back on the constraint
-//! ([`balance`]), then `b` is chosen by minimising `P` over it ([`minimise`]).
+//! With an intercept, the dual has the constraint `sum_i c_i a_i = 0`. The iterates of a solver may
+//! violate it; a certificate may not. At an evaluation the dual point is first moved back onto the
+//! constraint ([`balance`]), then `P` is minimised over `b` ([`minimise`]).
 
 use crate::error::Error;
 use crate::loss::Target;
 use crate::loss::blocks::LossBlocks;
 
-/// A sum of products below this has lost digits to underflow.
-pub(crate) const LEAST_MASS: f64 = f64::MIN_POSITIVE / f64::EPSILON;
+/// A sum of products below this threshold has lost digits to underflow.
+pub(crate) const MIN_MASS: f64 = f64::MIN_POSITIVE / f64::EPSILON;
 
-/// Makes `sum_i c_i a_i = 0` by scaling the values of the heavier sign towards 0.
+/// Makes `sum_i c_i a_i = 0` by scaling the values of the sign with the larger sum towards 0.
 ///
-/// The dual domain of every loss is an interval that contains 0, so the result is feasible. Weights are to be
-/// given as parts of their sum, or all as 1: what is too small beside that to be balanced to rounding becomes 0.
+/// The dual domain of every loss is an interval that contains 0, so the result is feasible. Weights
+/// must be given as fractions of their sum, or all as 1. If one side is too small relative to the
+/// other to be balanced to rounding accuracy, it becomes 0.
 pub fn balance(dual: &mut [f64], weight: impl Fn(usize) -> f64) {
     let (mut above, mut below) = ([0.0; LANES], [0.0; LANES]);
     let mut add = |from: usize, block: &[f64]| {
@@ -30,10 +31,11 @@ pub fn balance(dual: &mut [f64], weight: impl Fn(usize) -> f64) {
     }
     add(dual.len() - blocks.remainder().len(), blocks.remainder());
     let (above, below): (f64, f64) = (above.iter().sum(), below.iter().sum());
-    // One of the two factors is 1.
+    // One of the two scale factors is 1.
     let (lighter, heavier) = (above.min(below), above.max(below));
-    // Neither sums nor their quotient may have lost digits; and an infinite sum tells nothing.
-    let is_exact = lighter >= LEAST_MASS && lighter / heavier >= LEAST_MASS;
+    // The sums and their quotient must not have lost digits, and an infinite sum carries no
+    // information.
+    let is_exact = lighter >= MIN_MASS && lighter / heavier >= MIN_MASS;
     let lighter = if is_exact { lighter } else { 0.0 };
     let scale_above = if above > 0.0 { lighter / above } else { 1.0 };
     let scale_below = if below > 0.0 { lighter / below } else { 1.0 };
@@ -43,17 +45,17 @@ pub fn balance(dual: &mut [f64], weight: impl Fn(usize) -> f64) {
     }
 }
 
-/// Sums side by side: one alone would wait for each of its additions.
+/// Parallel accumulators: a single sum would have to wait for each of its additions.
 const LANES: usize = 8;
 
-/// The same minimum of a sum with kinks, with sides that lie `apart` from it: those of the search may lie at a
-/// kink, where rounding decides about the slope, or far away.
-pub(crate) fn with_close_sides(
+/// The same minimum of a sum with kinks, with sides only `offset` away from it. The sides found by
+/// the search may lie exactly at a kink, where rounding decides the slope, or far away.
+pub(crate) fn with_nearby_sides(
     minimum: Minimum,
-    apart: f64,
+    offset: f64,
     mut at: impl FnMut(f64) -> Result<(f64, f64), Error>,
 ) -> Result<Minimum, Error> {
-    let sides = (minimum.b - apart, minimum.b + apart);
+    let sides = (minimum.b - offset, minimum.b + offset);
     let (_, down) = at(sides.0)?;
     let (_, up) = at(sides.1)?;
     let mix = up / (up - down);
@@ -68,86 +70,93 @@ pub(crate) fn with_close_sides(
     })
 }
 
-/// [`minimise`] for a function that may fail.
+/// [`minimise`] for a function that can fail.
 pub(crate) fn try_minimise(
     start: f64,
-    reach: f64,
+    inverse_curvature: f64,
     precision: f64,
     mut at: impl FnMut(f64) -> Result<(f64, f64), Error>,
 ) -> Result<Minimum, Error> {
-    let mut alive = Ok(());
-    let minimum = minimise(start, reach, precision, |b| {
+    let mut outcome = Ok(());
+    let minimum = minimise(start, inverse_curvature, precision, |b| {
         at(b).unwrap_or_else(|error| {
-            alive = Err(error);
+            outcome = Err(error);
             // A slope of 0 ends the search.
             (f64::INFINITY, 0.0)
         })
     });
-    alive.map(|()| minimum)
+    outcome.map(|()| minimum)
 }
 
-/// A point on the graph of a convex function, with a subgradient.
+/// The tangent to a convex function at `b`: its value and a subgradient.
 #[derive(Clone, Copy)]
-struct Touch {
+struct Tangent {
     b: f64,
     value: f64,
     slope: f64,
 }
 
-/// [`minimise`]'s `reach` for a mean of smooth losses: for one of curvature 1/4 or 1 half of it or less would
-/// do.
-const REACH: f64 = 8.0;
+/// The `inverse_curvature` that [`minimise`] is given for a mean of smooth losses. For a loss of
+/// curvature 1/4 or 1, half of it or less would do.
+const INVERSE_CURVATURE: f64 = 8.0;
 
-/// The same for a loss: 0, as there is nothing to go by, for one with kinks.
-pub(crate) fn reach(loss: &dyn LossBlocks) -> f64 {
-    if loss.smoothness() > 0.0 { REACH } else { 0.0 }
+/// The `inverse_curvature` for a loss: 0, meaning unknown, if it is not smooth.
+pub(crate) fn inverse_curvature(loss: &dyn LossBlocks) -> f64 {
+    if loss.smoothness() > 0.0 {
+        INVERSE_CURVATURE
+    } else {
+        0.0
+    }
 }
 
-/// How far beside a kink rounding no longer decides about slopes, as a part of what predictions are about.
-const BESIDE: f64 = 1e-9;
+/// The distance from a kink, relative to the size of predictions, at which rounding no longer
+/// decides the slope.
+const KINK_OFFSET: f64 = 1e-9;
 
-/// How far from a minimiser `b` slopes are to be taken, where the mean loss is `value`: beside it for a loss with kinks,
-/// as `b` then is at one, where rounding would decide about the slope of a row, and with that about a step or a dual
-/// point.
-pub(crate) fn apart(loss: &dyn LossBlocks, b: f64, value: f64) -> f64 {
+/// The distance from a minimiser `b`, where the mean loss is `value`, at which slopes should be
+/// taken. For a loss with kinks, `b` lies at one, where rounding would decide the slope of a row,
+/// and with it a step or a dual point. For other losses it is 0.
+pub(crate) fn kink_offset(loss: &dyn LossBlocks, b: f64, value: f64) -> f64 {
     if !loss.has_kinks() {
         return 0.0;
     }
-    // Labels have kinks at about 1. Losses of numbers are in the units of these, and have slopes of about 1.
+    // For labels, kinks are at about 1. For numeric targets, the loss is in the same units as the
+    // targets and has slopes of about 1.
     let size = match loss.target() {
         Target::Label => 1.0,
         Target::Real | Target::NonNegative => value,
     };
-    BESIDE * b.abs().max(size)
+    KINK_OFFSET * b.abs().max(size)
 }
 
-/// A slope that expects the minimum no farther away than that is none: rounding leaves as much of a sum of
-/// slopes of about 1. Where the value is below 1e-3, most slopes are less, and so is the limit.
+/// A slope counts as 0 if it places the minimum no farther away than this: rounding leaves as much
+/// of a sum of slopes of about 1. Where the value is below 1e-3, most slopes are smaller, and so is
+/// the limit.
 const FLAT: f64 = 1e-14;
 
-/// From farther away the search begins at 0 if that is better: numbers at the ends of a bracket that is so wide would have
-/// too few digits for a bound of the minimum.
+/// If the start is farther from 0 than this, the search starts at 0 if that is better: in so wide a
+/// bracket, numbers near its ends have too few digits to bound the minimum.
 const FAR: f64 = 1e6;
 
-/// Every third step at least halves the bracket, which ends the search long before; this only makes
-/// sure of it.
+/// A safeguard only: at least every third step halves the bracket, which ends the search long
+/// before this.
 const MAX_EVALUATIONS: usize = 300;
 
-/// A minimiser of a convex function, and where a subgradient of 0 comes from.
+/// A minimiser of a convex function, with a convex combination of slopes that is 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Minimum {
     /// The minimiser.
     pub b: f64,
-    /// The value there.
+    /// The value at the minimiser.
     pub value: f64,
-    /// Points on both sides of it, or twice the minimiser itself.
+    /// Points on either side of the minimiser, or the minimiser itself twice.
     pub sides: (f64, f64),
-    /// `mix` times the slope on the left and `1 - mix` times the one on the right add up to 0.
+    /// `mix` times the slope on the left plus `1 - mix` times the slope on the right is 0.
     pub mix: f64,
 }
 
 impl Minimum {
-    /// A minimiser where the slope itself is 0.
+    /// A minimiser at which the slope itself is 0.
     pub fn at(b: f64, value: f64) -> Self {
         Self {
             b,
@@ -157,8 +166,8 @@ impl Minimum {
         }
     }
 
-    fn between(left: Touch, right: Touch) -> Self {
-        let Touch { b, value, .. } = if right.value < left.value {
+    fn between(left: Tangent, right: Tangent) -> Self {
+        let Tangent { b, value, .. } = if right.value < left.value {
             right
         } else {
             left
@@ -177,34 +186,38 @@ impl Minimum {
     }
 }
 
-/// A minimiser of the convex function whose value and subgradient `at` returns.
+/// A minimiser of the convex function of which `at` returns the value and a subgradient.
 ///
-/// It is expected within `reach` times the slope at `start`, where that is not 0 for nothing is known;
-/// whether it is only decides about the number of trials. The search ends as soon as the value is provably
-/// within `precision * |value|` of the minimum: the tangents at the ends of the bracket bound it from below. Their intersection is also the next
-/// trial, which is exact at a kink, in turn with the zero of the interpolated slope, which is exact
-/// on a parabola; if two trials together have not halved the bracket, the next one bisects it.
+/// The first steps assume that the minimiser lies within `inverse_curvature` times the slope at
+/// `start`; 0 means that nothing is known. This affects only the number of evaluations.
+///
+/// The search ends as soon as the value is provably within `precision * |value|` of the minimum:
+/// the tangents at the two ends of the bracket bound it from below. The next trial point is, in
+/// turn, the intersection of the tangents, which is exact at a kink, and the zero of the
+/// interpolated slope, which is exact for a parabola. If two trials together have not halved the
+/// bracket, the next one bisects it.
 pub fn minimise(
     start: f64,
-    reach: f64,
+    inverse_curvature: f64,
     precision: f64,
     mut at: impl FnMut(f64) -> (f64, f64),
 ) -> Minimum {
-    let mut touch = |b: f64| {
+    let mut tangent = |b: f64| {
         let (value, slope) = at(b);
-        // What rounding leaves of a sum that is 0 must not decide where on a flat bottom the search ends.
-        let is_flat = reach > 0.0 && slope.abs() * reach <= FLAT * (1e3 * value.abs()).min(1.0);
+        // A sum that is 0 up to rounding must not decide where on a flat bottom the search ends.
+        let is_flat = inverse_curvature > 0.0
+            && slope.abs() * inverse_curvature <= FLAT * (1e3 * value.abs()).min(1.0);
         let slope = if is_flat { 0.0 } else { slope };
-        Touch { b, value, slope }
+        Tangent { b, value, slope }
     };
-    let mut first = touch(start);
+    let mut first = tangent(start);
     if start.abs() > FAR {
-        let zero = touch(0.0);
+        let zero = tangent(0.0);
         if zero.value < first.value {
             first = zero;
         }
     }
-    let Some((mut left, mut right)) = bracket(first, reach, &mut touch) else {
+    let Some((mut left, mut right)) = bracket(first, inverse_curvature, &mut tangent) else {
         return Minimum::at(first.b, first.value);
     };
     let mut widths = [f64::INFINITY; 2];
@@ -223,7 +236,7 @@ pub fn minimise(
         let kink = (right.value - left.value + left.slope * left.b - right.slope * right.b)
             / (left.slope - right.slope);
         let bound = left.value + left.slope * (kink - left.b);
-        // An end of infinite value bounds nothing.
+        // An end of infinite value gives no bound.
         if bound.is_finite() && best.value - bound <= precision * best.value.abs() {
             return Minimum::between(left, right);
         }
@@ -237,7 +250,7 @@ pub fn minimise(
             left.b - left.slope * (width / (right.slope - left.slope))
         };
         widths = [widths[1], width];
-        // Also catches NaN, where a slope or value was infinite.
+        // Also handles NaN, from an infinite slope or value.
         let b = if left.b < guess && guess < right.b {
             guess
         } else {
@@ -246,7 +259,7 @@ pub fn minimise(
         if !(left.b < b && b < right.b) {
             return Minimum::between(left, right);
         }
-        let next = touch(b);
+        let next = tangent(b);
         if next.slope <= 0.0 {
             left = next;
         } else {
@@ -256,27 +269,28 @@ pub fn minimise(
     Minimum::between(left, right)
 }
 
-/// Walks downhill from `first` with growing steps until the slope changes sign. `None` if `first` is
-/// a minimiser itself. The ends may coincide in one point of slope 0.
+/// Moves downhill from `first` with growing steps until the slope changes sign. Returns `None` if
+/// `first` is already a minimiser. The two ends may coincide in a point of slope 0.
 fn bracket(
-    first: Touch,
-    reach: f64,
-    touch: &mut impl FnMut(f64) -> Touch,
-) -> Option<(Touch, Touch)> {
-    // Nor is there a way downhill where the slope is NaN.
+    first: Tangent,
+    inverse_curvature: f64,
+    tangent: &mut impl FnMut(f64) -> Tangent,
+) -> Option<(Tangent, Tangent)> {
+    // Nor is there a downhill direction if the slope is NaN.
     if first.slope == 0.0 || first.slope.is_nan() {
         return None;
     }
     let downhill = -first.slope.signum();
     let mut near = first;
-    // Not below what rounding would swallow, and not so far that a loss like `exp` overflows.
+    // Large enough not to be lost to rounding, and not so large that a loss like `exp` overflows.
     let size = first.b.abs();
-    let mut step = if reach > 0.0 {
-        (reach * first.slope.abs())
+    let mut step = if inverse_curvature > 0.0 {
+        (inverse_curvature * first.slope.abs())
             .min(size.max(1.0))
             .max(1e-12 * size)
     } else {
-        // Not beyond where the tangent is 0, which the function is mostly not below: numbers may be tiny.
+        // Not beyond the zero of the tangent, below which the function rarely falls: numbers may be
+        // tiny.
         let to_zero = (first.value / first.slope).abs();
         let usual = (0.01 * size).max(0.1);
         if to_zero > 0.0 {
@@ -288,12 +302,12 @@ fn bracket(
     loop {
         let b = near.b + downhill * step;
         if !b.is_finite() {
-            // The function falls as far as numbers go.
+            // The function decreases all the way to the largest finite number.
             return Some((near, near));
         }
-        let far = touch(b);
+        let far = tangent(b);
         let goes_on = far.slope * downhill < 0.0 && !far.value.is_nan();
-        // A slope that underflows to 0 (a minimum at infinity) ends the walk too, and so does NaN.
+        // A slope that underflows to 0 (a minimum at infinity) ends the loop too, and so does NaN.
         if !goes_on {
             return Some(if downhill > 0.0 {
                 (near, far)
@@ -307,172 +321,4 @@ fn bracket(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_start_far_away_leads_to_the_minimum_too() {
-        // The mean of log losses, of which two thirds have the label -1.
-        let at = |b: f64| {
-            let value = |m: f64| (-m.abs()).exp().ln_1p() + (-m).max(0.0);
-            let slope = |m: f64| -1.0 / (1.0 + m.exp());
-            let mean = |of: &dyn Fn(f64) -> f64| (of(b) + 2.0 * of(-b)) / 3.0;
-            (mean(&value), (slope(b) - 2.0 * slope(-b)) / 3.0)
-        };
-        for start in [0.0, 1e3, -1e7, 1e12, -1e22, 3.4e38, -1e300] {
-            let found = minimise(start, 8.0, 1e-9, at);
-            assert!(
-                (found.b + 2f64.ln()).abs() < 1e-3,
-                "{} from {start}",
-                found.b
-            );
-        }
-    }
-
-    #[test]
-    fn balance_reaches_the_constraint_and_only_shrinks() {
-        let weights = [1.0, 2.0, 0.0, 0.5, 3.0];
-        for start in [
-            [0.5, -1.0, 9.0, 0.2, 0.4],
-            [1.0, 1.0, 1.0, 1.0, 1.0],
-            [-1.0; 5],
-            [0.0; 5],
-        ] {
-            let mut dual = start;
-            balance(&mut dual, |i| weights[i]);
-            let sum: f64 = dual.iter().zip(weights).map(|(a, c)| c * a).sum();
-            assert!(sum.abs() < 1e-15, "{dual:?}");
-            for (after, before) in dual.iter().zip(start) {
-                assert!(after * before >= 0.0 && after.abs() <= before.abs());
-            }
-        }
-    }
-
-    #[test]
-    fn balance_of_what_underflows_is_nothing() {
-        // Beside the weight of the first, the second has but one digit.
-        let weights = [1.0, 5e-324];
-        let mut dual = [0.3, -0.7];
-        balance(&mut dual, |i| weights[i]);
-        assert_eq!(dual, [0.0, 0.0]);
-        // All are small: they are given as parts of their sum.
-        let mut dual = [0.3, -0.7];
-        balance(&mut dual, |_| 0.5);
-        assert_eq!(dual, [0.3, -0.3]);
-    }
-
-    #[test]
-    fn minimise_ends_whatever_the_function() {
-        type Function<'a> = &'a dyn Fn(f64) -> (f64, f64);
-        let (inf, nan) = (f64::INFINITY, f64::NAN);
-        let hostile: [Function<'_>; 9] = [
-            &|_| (nan, nan),
-            &|_| (1.0, nan),
-            &|_| (nan, 1.0),
-            &|_| (inf, inf),
-            &|_| (inf, -inf),
-            &|b| (b, 1.0),
-            &|b| (-b, -1.0),
-            // NaN from the second point on, with a slope that is not.
-            &|b| if b == 0.0 { (1.0, 1.0) } else { (nan, -0.0) },
-            &|b| (b.sin(), b.cos()),
-        ];
-        for (k, f) in hostile.iter().enumerate() {
-            for reach in [0.0, 8.0] {
-                let mut count = 0;
-                let found = minimise(0.0, reach, 1e-12, |b| {
-                    count += 1;
-                    f(b)
-                });
-                assert!(count < 2500, "{k}: {count} evaluations");
-                assert!(found.b.is_finite(), "{k}: {}", found.b);
-            }
-        }
-    }
-
-    #[test]
-    fn minimise_finds_parabolas_kinks_and_flats() {
-        type Function<'a> = &'a dyn Fn(f64) -> (f64, f64);
-        let cases: [(Function<'_>, f64); 4] = [
-            (&|b| ((b - 3.0) * (b - 3.0) + 1.0, 2.0 * (b - 3.0)), 3.0),
-            (&|b| ((b + 1e6).abs() + 1.0, (b + 1e6).signum()), -1e6),
-            (
-                &|b: f64| (b.exp() - 7.0 * b + 10.0, b.exp() - 7.0),
-                7f64.ln(),
-            ),
-            (
-                &|b: f64| {
-                    (
-                        (b - 1e-9).abs().mul_add(3.0, 1.0),
-                        3.0 * (b - 1e-9).signum(),
-                    )
-                },
-                1e-9,
-            ),
-        ];
-        for (at, expected) in cases {
-            for start in [-1e3, -1.0, 0.0, 0.5, 20.0] {
-                for reach in [REACH, 0.0] {
-                    let found = minimise(start, reach, 0.0, at).b;
-                    assert!(
-                        (at(found).0 - at(expected).0).abs() <= 1e-13 * at(expected).0,
-                        "{start}: {found}"
-                    );
-                }
-            }
-        }
-        for reach in [REACH, 0.0] {
-            let flat = minimise(100.0, reach, 0.0, |b| {
-                (
-                    (b.abs() - 2.0).max(0.0),
-                    if b.abs() > 2.0 { b.signum() } else { 0.0 },
-                )
-            })
-            .b;
-            assert!(flat.abs() <= 2.0);
-        }
-    }
-
-    #[test]
-    fn minimise_ends_where_the_minimum_is_at_infinity() {
-        let b = minimise(0.0, REACH, 1e-14, |b: f64| (b.exp(), b.exp())).b;
-        assert_eq!(b.exp(), 0.0);
-    }
-
-    #[test]
-    fn minimise_takes_few_evaluations() {
-        // The median of many points: piecewise linear with 1000 kinks; and a sum of logistic losses.
-        let points: Vec<f64> = (0..1000)
-            .map(|i| f64::from(i * 7919 % 1000) / 37.0)
-            .collect();
-        let mut count = 0;
-        minimise(0.0, REACH, 1e-14, |b| {
-            count += 1;
-            let value = points.iter().map(|p| (b - p).abs()).sum();
-            (
-                value,
-                points
-                    .iter()
-                    .map(|p| if b == *p { 0.0 } else { (b - p).signum() })
-                    .sum(),
-            )
-        });
-        assert!(count <= 30, "{count}");
-        count = 0;
-        minimise(0.0, REACH, 1e-14, |b| {
-            count += 1;
-            let value = points
-                .iter()
-                .map(|p| (b - p).exp().ln_1p() + 0.3 * (p - b))
-                .sum();
-            (
-                value,
-                points
-                    .iter()
-                    .map(|p| 1.0 / (1.0 + (p - b).exp()) - 0.3)
-                    .sum(),
-            )
-        });
-        assert!(count <= 30, "{count}");
-    }
-}
+mod tests;

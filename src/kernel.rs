@@ -1,20 +1,22 @@
-//! The arithmetic on rows, and the only `unsafe` of the core. (The border to Python has some, and so has the allocator
-//! that the extension brings, `reserve.rs`: the trait of allocators is an unsafe one.)
+//! The arithmetic on rows, and the only `unsafe` code of the core. (The Python bindings have some
+//! more, and so has `reserve.rs`, the allocator of the Python extension, because the allocator
+//! trait is unsafe.)
 //!
-//! Each kernel has a naive twin in the tests below that a property test compares it with.
+//! Each kernel has a naive counterpart in the tests, and a property test compares the two.
 //!
-//! Sparse matrices come from numpy, whose arrays another thread can write while we read. Checking an
-//! index once is then not enough: it may have changed before it is used. So the arrays are held as
-//! [`Loan`]s, of which indices are read by relaxed atomic loads (plain moves on every CPU we build
-//! for): a concurrent write is no data race, and each index is checked at the very use of the value
-//! that was read. An index found out of range is raised ([`error::catch`]), which costs the loop
-//! nothing.
+//! Sparse matrices come from numpy, and another thread may write to a numpy array while we read it.
+//! So it is not enough to check an index once: it may change before it is used. The arrays are
+//! therefore held as [`Borrowed`]. Their indices are read by relaxed atomic loads (plain moves on
+//! every CPU we build for), so a concurrent write is not a data race, and every value read is
+//! checked right where it is used. An index out of range is raised ([`error::catch`]), which costs
+//! the loop nothing.
 //!
-//! The values of all rows (those of dense rows are plain slices), targets and weights are read plainly: no index
-//! depends on them, and an atomic load would keep the compiler from using vector registers (it costs text 7 %,
-//! covtype 12 % of an epoch). Whoever lends them promises not to write meanwhile. To break that promise is
-//! undefined behaviour by the rules of the language. What the compiled code does is to compute with whatever it
-//! reads, so that numbers are wrong and memory is safe, but nothing vouches for that.
+//! The values of the rows (those of dense rows are plain slices), the targets and the weights are
+//! read by plain loads: no index depends on them, and atomic loads would prevent the compiler from
+//! vectorising (which costs 7 % of an epoch on text and 12 % on covtype). The caller promises not
+//! to write to them meanwhile. Breaking that promise is undefined behaviour according to the
+//! language. The compiled code then simply computes with whatever it reads, which gives wrong
+//! numbers but no invalid memory access; this is, however, not guaranteed.
 
 mod dense;
 pub mod gram;
@@ -31,25 +33,25 @@ pub use dense::{Level, Vector, dense_axpy, dense_dot, dense_sq_norm};
 pub use narrow::{NARROW, narrow_products, narrow_shifted, narrow_sum};
 pub(crate) use signed::Signed;
 
-/// A number type in which rows can be stored. All arithmetic on it is done in `f64`.
+/// A number type for stored rows. All arithmetic on it is done in `f64`.
 pub trait Real: Element + Into<f64> + Vector {}
 impl Real for f32 {}
 impl Real for f64 {}
 
-/// A number type in which column indices and row pointers can be stored.
+/// A number type for column indices and row pointers.
 pub trait Index: Element {
-    /// As an index; a negative number becomes one that is out of any range.
+    /// The number as an index; a negative number becomes one that is out of range.
     fn to_usize(self) -> usize;
-    /// As a number to print.
+    /// The number for an error message.
     fn to_i64(self) -> i64;
 }
 
-/// A plain number that can be lent.
+/// A primitive number whose arrays can be borrowed.
 pub trait Element: Copy + Send + Sync + 'static {
-    /// Reads the number at `at`, by a relaxed atomic load if it can be an index.
+    /// Reads the number at `at`; integers, which may be indices, by a relaxed atomic load.
     ///
     /// # Safety
-    /// `at` is aligned and points to memory that stays allocated during the call.
+    /// `at` must be aligned and point to memory that stays allocated during the call.
     unsafe fn load(at: *const Self) -> Self;
 }
 
@@ -58,8 +60,8 @@ macro_rules! element {
         impl Element for $number {
             #[inline(always)]
             unsafe fn load(at: *const Self) -> Self {
-                // SAFETY: the caller vouches for alignment and life time; the atomic type has the
-                // size and alignment of the number, and we only ever load through it.
+                // SAFETY: the caller guarantees alignment and lifetime; the atomic type has the
+                // same size and alignment as the number, and it is only used for loads.
                 let atomic = unsafe { <$atomic>::from_ptr(at.cast_mut().cast()) };
                 $from_bits(atomic.load(Ordering::Relaxed))
             }
@@ -73,7 +75,7 @@ macro_rules! plain {
         impl Element for $number {
             #[inline(always)]
             unsafe fn load(at: *const Self) -> Self {
-                // SAFETY: the caller vouches for alignment and life time.
+                // SAFETY: the caller guarantees alignment and lifetime.
                 unsafe { at.read() }
             }
         }
@@ -109,57 +111,59 @@ macro_rules! index {
 
 index!(i32, i64, u32, u64, usize);
 
-/// A borrowed array. Of one of integers, the owner may let other threads write to it: see [`Loan::from_raw`].
+/// A borrowed array. If it holds integers, other threads may write to it; see
+/// [`Borrowed::from_raw`].
 #[derive(Debug)]
-pub struct Loan<'a, T> {
+pub struct Borrowed<'a, T> {
     start: *const T,
     len: usize,
-    lender: PhantomData<&'a [T]>,
+    lifetime: PhantomData<&'a [T]>,
 }
 
-impl<T> Clone for Loan<'_, T> {
+impl<T> Clone for Borrowed<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Loan<'_, T> {}
+impl<T> Copy for Borrowed<'_, T> {}
 
-// SAFETY: a Loan gives out nothing but copies of elements: of those that can be indices, read atomically.
-unsafe impl<T: Element> Send for Loan<'_, T> {}
+// SAFETY: a Borrowed only hands out copies of its elements, and reads those that can be indices
+// atomically.
+unsafe impl<T: Element> Send for Borrowed<'_, T> {}
 // SAFETY: as above.
-unsafe impl<T: Element> Sync for Loan<'_, T> {}
+unsafe impl<T: Element> Sync for Borrowed<'_, T> {}
 
-impl<'a, T: Element> Loan<'a, T> {
+impl<'a, T: Element> Borrowed<'a, T> {
     /// Borrows a slice.
     pub fn new(slice: &'a [T]) -> Self {
         Self {
             start: slice.as_ptr(),
             len: slice.len(),
-            lender: PhantomData,
+            lifetime: PhantomData,
         }
     }
 
-    /// Borrows `len` elements from `start` on.
+    /// Borrows `len` elements starting at `start`.
     ///
     /// # Safety
-    /// `start` is aligned, and the `len` elements from it on stay allocated during `'a`. Integers may be written by
-    /// other threads at the same time, as they are read by atomic loads; floating-point numbers may not, because they
-    /// are read plainly.
+    /// `start` must be aligned, and the `len` elements starting there must stay allocated during
+    /// `'a`. Other threads may write to integers at the same time, because these are read by atomic
+    /// loads, but not to floating-point numbers, which are read by plain loads.
     pub unsafe fn from_raw(start: *const T, len: usize) -> Self {
         Self {
             start,
             len,
-            lender: PhantomData,
+            lifetime: PhantomData,
         }
     }
 
-    /// Number of elements.
+    /// The number of elements.
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no elements.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
@@ -167,7 +171,7 @@ impl<'a, T: Element> Loan<'a, T> {
     /// The elements `from..to`.
     ///
     /// # Panics
-    /// If the range is not inside.
+    /// If the range is not within the array.
     #[inline]
     #[must_use]
     pub fn range(self, from: usize, to: usize) -> Self {
@@ -176,19 +180,19 @@ impl<'a, T: Element> Loan<'a, T> {
             "range {from}..{to} of an array of length {}",
             self.len
         );
-        // SAFETY: from <= len, so the pointer stays inside the array or at its end.
+        // SAFETY: from <= len, so the pointer stays within the array or one past its end.
         let start = unsafe { self.start.add(from) };
         Self {
             start,
             len: to - from,
-            lender: PhantomData,
+            lifetime: PhantomData,
         }
     }
 
-    /// The present value of element `k`.
+    /// The current value of element `k`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If `k` is not less than the length.
     #[inline]
     pub fn get(self, k: usize) -> T {
         assert!(
@@ -196,43 +200,43 @@ impl<'a, T: Element> Loan<'a, T> {
             "element {k} of an array of length {}",
             self.len
         );
-        // SAFETY: k < len, and the constructor vouches for the memory.
+        // SAFETY: k < len, and the constructor guarantees that the memory is valid.
         unsafe { T::load(self.start.add(k)) }
     }
 
     /// As [`Self::get`], without the check.
     ///
     /// # Safety
-    /// `k` is less than the length.
+    /// `k` must be less than the length.
     #[inline]
     unsafe fn get_unchecked(self, k: usize) -> T {
-        // SAFETY: as the caller promises; the constructor vouches for the memory.
+        // SAFETY: the caller guarantees that k < len, the constructor that the memory is valid.
         unsafe { T::load(self.start.add(k)) }
     }
 
-    /// The present values in order.
+    /// The current values in order.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = T> + 'a {
         // SAFETY: k < len.
         (0..self.len).map(move |k| unsafe { self.get_unchecked(k) })
     }
 
-    /// Asks for the memory of the elements `from..to`, up to `PREFETCH` cache lines of it, to be
-    /// fetched. Only a hint: indices out of range do no harm.
+    /// Prefetches the elements `from..to`, up to `PREFETCH` cache lines of them. Only a hint:
+    /// indices out of range do no harm.
     #[inline]
     pub fn prefetch(self, from: usize, to: usize) {
         prefetch_lines(self.start, from, to);
     }
 }
 
-/// Most cache lines asked for at once: beyond some hundred, the requests of one row would crowd out
-/// each other.
+/// The largest number of cache lines prefetched at once: with more than a hundred or so, the
+/// requests of one row would evict each other.
 const PREFETCH: usize = 128;
 
-/// Bytes in a cache line.
+/// The size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// Asks for the memory of `slice[from..to]` to be fetched, see [`Loan::prefetch`].
+/// Prefetches `slice[from..to]`; see [`Borrowed::prefetch`].
 #[inline]
 pub fn prefetch<T>(slice: &[T], from: usize, to: usize) {
     prefetch_lines(slice.as_ptr(), from, to);
@@ -242,7 +246,7 @@ pub fn prefetch<T>(slice: &[T], from: usize, to: usize) {
 fn prefetch_lines<T>(start: *const T, from: usize, to: usize) {
     let first = start.wrapping_add(from).cast::<u8>();
     let last = start.wrapping_add(to).cast::<u8>().wrapping_sub(1);
-    // Short rows have these alone: no branch depends on how many lines there are.
+    // Short rows consist of these two lines: no branch depends on the number of lines.
     prefetch_line(first);
     prefetch_line(last);
     let lines = (last.addr() / LINE).saturating_sub(first.addr() / LINE);
@@ -254,13 +258,14 @@ fn prefetch_lines<T>(start: *const T, from: usize, to: usize) {
 #[inline(always)]
 fn prefetch_line(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch touches nothing, wherever it points; SSE is part of x86-64.
+    // SAFETY: a prefetch is only a hint and never faults, whatever the address; SSE is part of
+    // x86-64.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(at.cast());
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: a prefetch touches nothing, wherever it points.
+    // SAFETY: a prefetch is only a hint and never faults, whatever the address.
     unsafe {
         std::arch::asm!("prfm pldl1keep, [{at}]", at = in(reg) at, options(nostack, readonly, preserves_flags));
     }
@@ -268,14 +273,15 @@ fn prefetch_line(at: *const u8) {
     let _ = at;
 }
 
-/// Ends the run from the depths of a kernel: an index that was valid at the start no longer is.
+/// Ends the run from inside a kernel: an index that was valid at the start no longer is.
 #[cold]
 #[inline(never)]
-fn stray_index(found: i64, n_cols: usize) -> ! {
+fn invalid_index(found: i64, n_cols: usize) -> ! {
     error::raise(Error::ColumnIndex { found, n_cols })
 }
 
-/// `sum_k term(k)` for `k < n`, as several sums: each addition waits for the one before.
+/// `sum_k term(k)` for `k < n`, with several accumulators, because each addition waits for the one
+/// before.
 #[inline(always)]
 fn sum(n: usize, term: impl Fn(usize) -> f64) -> f64 {
     const LANES: usize = 4;
@@ -297,32 +303,36 @@ fn sum(n: usize, term: impl Fn(usize) -> f64) -> f64 {
 fn at<I: Index>(w: &[f64], j: I) -> f64 {
     match w.get(j.to_usize()) {
         Some(&w) => w,
-        None => stray_index(j.to_i64(), w.len()),
+        None => invalid_index(j.to_i64(), w.len()),
     }
 }
 
-/// `w_j`, to be changed.
+/// A mutable reference to `w_j`.
 #[inline(always)]
 fn at_mut<I: Index>(w: &mut [f64], j: I) -> &mut f64 {
     let n_cols = w.len();
     match w.get_mut(j.to_usize()) {
         Some(w) => w,
-        None => stray_index(j.to_i64(), n_cols),
+        None => invalid_index(j.to_i64(), n_cols),
     }
 }
 
-/// Column `j` of `n_cols`.
+/// `j` as an index, which is less than `n_cols`.
 #[inline(always)]
 fn column<I: Index>(j: I, n_cols: usize) -> usize {
     if j.to_usize() >= n_cols {
-        stray_index(j.to_i64(), n_cols);
+        invalid_index(j.to_i64(), n_cols);
     }
     j.to_usize()
 }
 
 /// `sum_k values_k w[indices_k]`; both arrays have the same length.
 #[inline(always)]
-pub fn sparse_dot<F: Real, I: Index>(values: Loan<'_, F>, indices: Loan<'_, I>, w: &[f64]) -> f64 {
+pub fn sparse_dot<F: Real, I: Index>(
+    values: Borrowed<'_, F>,
+    indices: Borrowed<'_, I>,
+    w: &[f64],
+) -> f64 {
     sum(values.len().min(indices.len()), |k| {
         // SAFETY: k is less than the shorter of the two lengths.
         let (x, j) = unsafe { (values.get_unchecked(k), indices.get_unchecked(k)) };
@@ -332,7 +342,7 @@ pub fn sparse_dot<F: Real, I: Index>(values: Loan<'_, F>, indices: Loan<'_, I>, 
 
 /// `sum_k w[indices_k]`.
 #[inline(always)]
-pub fn pattern_dot<I: Index>(indices: Loan<'_, I>, w: &[f64]) -> f64 {
+pub fn pattern_dot<I: Index>(indices: Borrowed<'_, I>, w: &[f64]) -> f64 {
     sum(indices.len(), |k| {
         // SAFETY: k is less than the length.
         let j = unsafe { indices.get_unchecked(k) };
@@ -344,8 +354,8 @@ pub fn pattern_dot<I: Index>(indices: Loan<'_, I>, w: &[f64]) -> f64 {
 #[inline(always)]
 pub fn sparse_axpy<F: Real, I: Index>(
     scale: f64,
-    values: Loan<'_, F>,
-    indices: Loan<'_, I>,
+    values: Borrowed<'_, F>,
+    indices: Borrowed<'_, I>,
     w: &mut [f64],
 ) {
     for (x, j) in values.iter().zip(indices.iter()) {
@@ -355,7 +365,7 @@ pub fn sparse_axpy<F: Real, I: Index>(
 
 /// `w[indices_k] += scale`.
 #[inline(always)]
-pub fn pattern_axpy<I: Index>(scale: f64, indices: Loan<'_, I>, w: &mut [f64]) {
+pub fn pattern_axpy<I: Index>(scale: f64, indices: Borrowed<'_, I>, w: &mut [f64]) {
     for j in indices.iter() {
         *at_mut(w, j) += scale;
     }
@@ -363,7 +373,7 @@ pub fn pattern_axpy<I: Index>(scale: f64, indices: Loan<'_, I>, w: &mut [f64]) {
 
 /// Calls `f(indices_k)` for each `k`; the indices are less than `n_cols`.
 #[inline]
-pub fn pattern_visit<I: Index>(indices: Loan<'_, I>, n_cols: usize, f: &mut impl FnMut(usize)) {
+pub fn pattern_visit<I: Index>(indices: Borrowed<'_, I>, n_cols: usize, f: &mut impl FnMut(usize)) {
     for j in indices.iter() {
         f(column(j, n_cols));
     }
@@ -372,8 +382,8 @@ pub fn pattern_visit<I: Index>(indices: Loan<'_, I>, n_cols: usize, f: &mut impl
 /// Calls `f(indices_k, values_k)` for each `k`; the indices are less than `n_cols`.
 #[inline]
 pub fn sparse_visit<F: Real, I: Index>(
-    values: Loan<'_, F>,
-    indices: Loan<'_, I>,
+    values: Borrowed<'_, F>,
+    indices: Borrowed<'_, I>,
     n_cols: usize,
     f: &mut impl FnMut(usize, f64),
 ) {
@@ -384,7 +394,7 @@ pub fn sparse_visit<F: Real, I: Index>(
 
 /// `sum_k values_k^2`.
 #[inline]
-pub fn sparse_sq_norm<F: Real>(values: Loan<'_, F>) -> f64 {
+pub fn sparse_sq_norm<F: Real>(values: Borrowed<'_, F>) -> f64 {
     sum(values.len(), |k| {
         // SAFETY: k is less than the length.
         let x = unsafe { values.get_unchecked(k) }.into();
@@ -392,242 +402,16 @@ pub fn sparse_sq_norm<F: Real>(values: Loan<'_, F>) -> f64 {
     })
 }
 
-/// Whether all values are the same number, and which; 0 if there are none.
+/// The common value if all values are equal, else `None`; 0 if there are no values.
 #[inline]
-pub fn only_value<F: Real>(values: Loan<'_, F>) -> Option<f64> {
+pub fn only_value<F: Real>(values: Borrowed<'_, F>) -> Option<f64> {
     let Some(first) = values.iter().next().map(Into::into) else {
         return Some(0.0);
     };
-    // All are looked at: the compiler takes several at once.
+    // Without an early exit, so that the compiler can vectorise the loop.
     let differs = |differs: bool, x: F| differs | (x.into() != first);
     (!values.iter().fold(false, differs)).then_some(first)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    mod naive {
-        pub(super) fn dot(x: &[f64], w: &[f64]) -> f64 {
-            x.iter().zip(w).map(|(x, w)| x * w).sum()
-        }
-
-        pub(super) fn axpy(scale: f64, x: &[f64], w: &[f64]) -> Vec<f64> {
-            x.iter().zip(w).map(|(x, w)| w + scale * x).collect()
-        }
-
-        pub(super) fn only_value(x: &[f64]) -> Option<f64> {
-            let first = x.first().copied().unwrap_or(0.0);
-            x.iter().all(|x| *x == first).then_some(first)
-        }
-
-        /// The dense row that a sparse one stands for.
-        pub(super) fn scatter(values: &[f64], indices: &[i32], n_cols: usize) -> Vec<f64> {
-            let mut row = vec![0.0; n_cols];
-            for (v, &j) in values.iter().zip(indices) {
-                row[usize::try_from(j).expect("test indices are not negative")] += v;
-            }
-            row
-        }
-    }
-
-    const N_COLS: usize = 37;
-
-    fn close(a: f64, b: f64) -> bool {
-        (a - b).abs() <= 1e-12 * (1.0 + a.abs().max(b.abs()))
-    }
-
-    fn numbers(n: usize) -> impl Strategy<Value = Vec<f64>> {
-        prop::collection::vec(-10.0..10.0, n)
-    }
-
-    fn dense() -> impl Strategy<Value = (Vec<f64>, Vec<f64>)> {
-        (0usize..70).prop_flat_map(|n| (numbers(n), numbers(n)))
-    }
-
-    fn sparse() -> impl Strategy<Value = (Vec<f64>, Vec<i32>, Vec<f64>)> {
-        (0usize..20).prop_flat_map(|nnz| {
-            let index = 0..i32::try_from(N_COLS).expect("small");
-            (
-                numbers(nnz),
-                prop::collection::vec(index, nnz),
-                numbers(N_COLS),
-            )
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn dense_kernels_agree_with_the_naive((x, w) in dense(), scale in -3.0..3.0f64) {
-            prop_assert!(close(dense_sq_norm(&x), naive::dot(&x, &x)));
-            for level in Level::available() {
-                prop_assert!(close(dense_dot(level, &x, &w), naive::dot(&x, &w)));
-                let mut moved = w.clone();
-                dense_axpy(level, scale, &x, &mut moved);
-                for (a, b) in moved.iter().zip(naive::axpy(scale, &x, &w)) {
-                    prop_assert!(close(*a, b));
-                }
-            }
-        }
-
-        #[test]
-        fn float32_rows_are_accumulated_in_float64((x, w) in dense(), scale in -3.0..3.0f64) {
-            let single: Vec<f32> = x.iter().map(|&v| v as f32).collect();
-            let back: Vec<f64> = single.iter().map(|&v| f64::from(v)).collect();
-            prop_assert!(close(dense_sq_norm(&single), naive::dot(&back, &back)));
-            for level in Level::available() {
-                prop_assert!(close(dense_dot(level, &single, &w), naive::dot(&back, &w)));
-                let mut moved = w.clone();
-                dense_axpy(level, scale, &single, &mut moved);
-                for (a, b) in moved.iter().zip(naive::axpy(scale, &back, &w)) {
-                    prop_assert!(close(*a, b));
-                }
-            }
-        }
-
-        #[test]
-        fn kernels_of_narrow_rows_agree_with_the_naive(
-            (n_cols, x) in (1usize..=NARROW, 0usize..20).prop_flat_map(|(n_cols, n)| (Just(n_cols), numbers(n_cols * n))),
-            others in numbers(40),
-        ) {
-            let n_rows = x.len() / n_cols;
-            let (w, mut shares) = (&others[..n_cols], others[20..20 + n_rows].to_vec());
-            let single: Vec<f32> = x.iter().map(|&v| v as f32).collect();
-            // A row that does not count may hold anything.
-            let mut hollow = x.clone();
-            if n_rows > 3 {
-                shares[3] = 0.0;
-                hollow[3 * n_cols] = f64::NAN;
-            }
-            let mut expected_sum = w.to_vec();
-            for (row, &share) in x.chunks(n_cols).zip(&shares) {
-                expected_sum = naive::axpy(share, row, &expected_sum);
-            }
-            let mut portable = w.to_vec();
-            narrow_sum(Level::PORTABLE, &hollow, &shares, &mut portable);
-            let mut found = vec![0.0; n_rows];
-            narrow_products(&x, w, &mut found);
-            for (row, found) in x.chunks(n_cols).zip(&found) {
-                prop_assert!(close(*found, naive::dot(row, w)));
-                prop_assert_eq!(*found, dense_dot(Level::PORTABLE, row, w));
-            }
-            let mut of_single = vec![0.0; n_rows];
-            narrow_products(&single, w, &mut of_single);
-            for (found, expected) in of_single.iter().zip(&found) {
-                prop_assert!((found - expected).abs() < 1e-3);
-            }
-            for level in Level::available() {
-                let mut sum = w.to_vec();
-                narrow_sum(level, &hollow, &shares, &mut sum);
-                prop_assert_eq!(&sum, &portable);
-                for (found, expected) in sum.iter().zip(&expected_sum) {
-                    prop_assert!(close(*found, *expected), "{} for {}", found, expected);
-                }
-                let width = NARROW + 3;
-                let mut lines = vec![7.0; n_rows * width];
-                narrow_shifted(level, &x, w, width, &mut lines);
-                for (line, row) in lines.chunks(width).zip(x.chunks(n_cols)) {
-                    let shifted: Vec<f64> = row.iter().zip(w).map(|(x, w)| x + w).collect();
-                    prop_assert_eq!(&line[..n_cols], &shifted);
-                    prop_assert!(line[n_cols..].iter().all(|&rest| rest == 7.0));
-                }
-            }
-        }
-
-        /// Kernels are told the lengths by their arguments, and stay inside the shorter one.
-        #[test]
-        fn dense_kernels_stop_where_the_shorter_one_ends((x, w) in dense(), cut in 0usize..70) {
-            let cut = cut.min(x.len());
-            for level in Level::available() {
-                prop_assert!(close(dense_dot(level, &x, &w[..cut]), naive::dot(&x[..cut], &w[..cut])));
-                prop_assert!(close(dense_dot(level, &x[..cut], &w), naive::dot(&x[..cut], &w[..cut])));
-                let mut moved = w.clone();
-                dense_axpy(level, 2.0, &x[..cut], &mut moved);
-                prop_assert_eq!(&moved[cut..], &w[cut..]);
-            }
-        }
-
-        #[test]
-        fn sparse_kernels_agree_with_the_naive((values, indices, w) in sparse(), scale in -3.0..3.0f64) {
-            let row = naive::scatter(&values, &indices, N_COLS);
-            let wide: Vec<i64> = indices.iter().map(|&j| i64::from(j)).collect();
-            let (v, narrow, wide) = (Loan::new(&values), Loan::new(&indices), Loan::new(&wide));
-            prop_assert!(close(sparse_dot(v, narrow, &w), naive::dot(&row, &w)));
-            prop_assert!(close(sparse_dot(v, wide, &w), naive::dot(&row, &w)));
-            prop_assert!(close(sparse_sq_norm(v), naive::dot(&values, &values)));
-            let mut moved = w.clone();
-            sparse_axpy(scale, v, narrow, &mut moved);
-            for (a, b) in moved.iter().zip(naive::axpy(scale, &row, &w)) {
-                prop_assert!(close(*a, b));
-            }
-        }
-
-        #[test]
-        fn pattern_kernels_agree_with_the_naive((values, indices, w) in sparse(), scale in -3.0..3.0f64) {
-            let row = naive::scatter(&vec![1.0; values.len()], &indices, N_COLS);
-            let wide: Vec<i64> = indices.iter().map(|&j| i64::from(j)).collect();
-            let (narrow, wide) = (Loan::new(&indices), Loan::new(&wide));
-            prop_assert!(close(pattern_dot(narrow, &w), naive::dot(&row, &w)));
-            prop_assert!(close(pattern_dot(wide, &w), naive::dot(&row, &w)));
-            let mut moved = w.clone();
-            pattern_axpy(scale, narrow, &mut moved);
-            for (a, b) in moved.iter().zip(naive::axpy(scale, &row, &w)) {
-                prop_assert!(close(*a, b));
-            }
-            let mut visited = vec![];
-            pattern_visit(wide, N_COLS, &mut |j| visited.push(j));
-            prop_assert!(visited.iter().copied().eq(narrow.iter().map(Index::to_usize)));
-        }
-
-        #[test]
-        fn one_value_is_told_from_several_as_by_the_naive(
-            values in prop::collection::vec(prop::sample::select(vec![0.5, 0.5, 0.5, 0.5, -2.0, f64::NAN]), 0..9)
-        ) {
-            prop_assert_eq!(only_value(Loan::new(&values)), naive::only_value(&values));
-        }
-    }
-
-    #[test]
-    fn an_index_out_of_range_is_an_error_not_a_panic() {
-        let values = [1.0, 2.0];
-        for found in [-1, 3, i32::MAX, i32::MIN] {
-            let indices = [0, found];
-            let expected = Err(Error::ColumnIndex {
-                found: i64::from(found),
-                n_cols: 3,
-            });
-            let dot = error::catch(|| {
-                Ok(sparse_dot(
-                    Loan::new(&values),
-                    Loan::new(&indices),
-                    &[1.0; 3],
-                ))
-            });
-            assert_eq!(dot, expected);
-            let axpy = error::catch(|| {
-                sparse_axpy(1.0, Loan::new(&values), Loan::new(&indices), &mut [1.0; 3]);
-                Ok(0.0)
-            });
-            assert_eq!(axpy, expected);
-            let dot = error::catch(|| Ok(pattern_dot(Loan::new(&indices), &[1.0; 3])));
-            assert_eq!(dot, expected);
-            let axpy = error::catch(|| {
-                pattern_axpy(1.0, Loan::new(&indices), &mut [1.0; 3]);
-                Ok(0.0)
-            });
-            assert_eq!(axpy, expected);
-            let visit = error::catch(|| {
-                pattern_visit(Loan::new(&indices), 3, &mut |_| {});
-                Ok(0.0)
-            });
-            assert_eq!(visit, expected);
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "another panic")]
-    fn other_panics_pass_through() {
-        let _ = error::catch(|| -> Result<(), Error> { panic!("another panic") });
-    }
-}
+mod tests;

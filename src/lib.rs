@@ -1,4 +1,4 @@
-//! Linear models by stochastic dual coordinate ascent, each fit with a certificate.
+//! Linear models by stochastic dual coordinate ascent; each fit comes with a certificate.
 //!
 //! A linear model minimises a regularised mean of convex losses,
 //!
@@ -23,69 +23,69 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! # How it goes
+//! # Overview
 //!
-//! 1. Rows become [`Data`](data::Data), which borrows them: [`Data::dense`](data::Data::dense) of an array,
+//! 1. Rows are put into [`Data`](data::Data), which borrows them: [`Data::dense`](data::Data::dense) of an array,
 //!    [`Data::csr`](data::Data::csr) of the three slices of a sparse matrix, and
 //!    [`with_weights`](data::Data::with_weights).
-//! 2. With targets and a [loss](mod@loss) they are a [`Problem`](problem::Problem::builder).
-//! 3. A [`Solver`](solver::Solver), mostly [`Sdca`](solver::Sdca), makes a [`Fit`](run::Fit) of it, within a
-//!    [`Budget`](run::Budget) if the default one will not do. [`Solver::solve`](solver::Solver::solve) also takes
-//!    where an earlier fit ended, and who watches.
-//! 4. The fit has the model, its [`Certificate`](run::Certificate), and [`predict`](run::Fit::predict).
+//! 2. Data, targets and a [loss](mod@loss) make a [`Problem`](problem::Problem::builder).
+//! 3. A [`Solver`](solver::Solver), usually [`Sdca`](solver::Sdca), solves it and returns a [`Fit`](run::Fit). A
+//!    [`Budget`](run::Budget) replaces the default tolerance and limits. [`Solver::solve`](solver::Solver::solve) also
+//!    takes the end of an earlier fit as a start, and a [`Monitor`](run::Monitor).
+//! 4. The fit holds the model, its [`Certificate`](run::Certificate), and [`predict`](run::Fit::predict).
 //!
-//! Labels of other kinds than -1 and +1, and any number of classes, are for a [`Classifier`](classifier::Classifier).
+//! For labels other than -1 and +1, and for any number of classes, use a [`Classifier`](classifier::Classifier).
 //!
-//! A run that did not come as close as it was told to is no error: [`Fit::stop`](run::Fit::stop) says why it ended, and
-//! the certificate how close it came.
+//! A run that does not reach its tolerance is not an error: [`Fit::stop`](run::Fit::stop) says why it ended, and the
+//! certificate says how close it came.
 //!
 //! # Features
 //!
-//! | feature  | what it adds                                                                        |
+//! | feature  | effect                                                                              |
 //! |----------|-------------------------------------------------------------------------------------|
-//! | `sprs`   | `Data::sprs`: the matrices of the crate sprs                                        |
-//! | `serde`  | settings, fits, classifiers and all they consist of can be serialised and read back |
-//! | `python` | the extension module of the Python package; of no use to a Rust program             |
+//! | `sprs`   | `Data::sprs`, for the matrices of the crate sprs                                    |
+//! | `serde`  | settings, fits, classifiers and all their parts can be serialised and deserialised  |
+//! | `python` | the extension module of the Python package; not useful in a Rust program            |
 //!
 //! # Modules
 //!
-//! The path of a fit reads downward through this list, and back up as a [`run::Fit`].
+//! A fit passes through these modules from top to bottom and returns as a [`run::Fit`].
 //!
-//! | module          | what it holds                                                                |
+//! | module          | contents                                                                     |
 //! |-----------------|------------------------------------------------------------------------------|
 //! | [`prelude`]     | what most programs need                                                      |
-//! | [`builder`]     | problems and classifiers step by step, with defaults                         |
-//! | [`classifier`]  | labels of any kind, any number of classes                                    |
+//! | [`builder`]     | builders for problems and classifiers, with defaults                         |
+//! | [`classifier`]  | labels of any ordered type, any number of classes                            |
 //! | [`mod@loss`]    | the losses: value, slope, conjugate and step of each, and the registry       |
 //! | [`one_vs_rest`] | several classes: one binary problem each over the same rows, in parallel     |
 //! | [`solver`]      | the algorithms, one file each                                                |
+//! | `threads`       | the threads that share a pass                                                |
 //! | `order`         | seeded visiting orders                                                       |
-//! | [`data`]        | rows and weights, and what is computed from them alone, once                 |
-//! | [`problem`]     | `P`, `D`, `w(a)`, the gap: the certificate                                   |
+//! | [`data`]        | rows and weights, and cached quantities that depend on them alone            |
+//! | [`problem`]     | `P`, `D`, `w(a)` and the gap: the certificate                                |
 //! | `intercept`     | the exact, unregularised intercept                                           |
-//! | [`rows`]        | dense and sparse rows, borrowed; sparse ones of one value each               |
-//! | `kernel`        | arithmetic on rows; the only `unsafe` of computations                        |
+//! | [`rows`]        | dense and sparse rows, borrowed; sparse rows with a single value each        |
+//! | `kernel`        | arithmetic on rows; the only `unsafe` in computations                        |
 //! | [`run`]         | budget, monitor, history, stop reason, result: what all solvers share        |
-//! | `model`         | what a fit is good for: predictions                                          |
-//! | [`predict`]     | predictions of several models at once, by several threads                    |
-//! | [`theory`]      | how many iterations suffice by the theorems                                  |
+//! | `model`         | predictions of a fit                                                         |
+//! | [`predict`]     | predictions of several models at once, on several threads                    |
+//! | [`theory`]      | how many iterations suffice according to the theorems                        |
 //! | [`error`]       | the error type                                                               |
 //!
-//! Those without a link are for readers of the source. `python/` (feature `python`) converts arguments and results for
-//! the Python package and holds no arithmetic.
+//! Modules without a link are private, or public only for tests. `python/` (feature `python`) converts arguments and
+//! results for the Python package; it contains no arithmetic.
 
 #![deny(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod builder;
 pub mod classifier;
-mod crew;
 pub mod data;
 pub mod error;
-// Public for fuzzing alone.
+// Public only for fuzzing.
 #[doc(hidden)]
 pub mod intercept;
-// Public for benches and fuzzing; what users need of it is in `rows`.
+// Public for benches and fuzzing; `rows` re-exports what users need.
 #[allow(unsafe_code)]
 #[doc(hidden)]
 pub mod kernel;
@@ -93,7 +93,7 @@ pub mod loss;
 mod memory;
 mod model;
 pub mod one_vs_rest;
-// Public for tests and benches; what users need of it is in `solver`.
+// Public for tests and benches; `solver` re-exports what users need.
 #[doc(hidden)]
 pub mod order;
 mod penalty;
@@ -111,14 +111,15 @@ pub mod run;
 pub mod solver;
 mod steps;
 pub mod theory;
+mod threads;
 
-/// The example of the README compiles.
+/// Compiles the example in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
 pub use error::Error;
-// The version whose arrays are taken.
+// The version whose arrays this crate accepts.
 pub use ndarray;
 #[cfg(feature = "sprs")]
 pub use sprs;

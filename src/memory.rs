@@ -1,15 +1,17 @@
-//! Memory whose size depends on the data: where there is none left, that is an error, and not the end of the
-//! process as with what the standard library has of the same kind.
+//! Allocation of memory whose size depends on the data. If there is not enough of it, that is an
+//! error; the standard library's own functions would abort the process.
 //!
-//! These functions do not return the error but raise it ([`crate::error::raise`]): there are some two hundred places
-//! that ask for memory, deep in what is done for rows and columns. Solvers and predictions return it.
+//! These functions do not return the error but raise it ([`crate::error::raise`]): some two hundred
+//! places allocate memory, deep inside the work on rows and columns. Solvers and predictions catch
+//! and return it.
 
 use std::collections::TryReserveError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{self, Error};
 
-/// Whether there is no memory left for what is too small to be asked for here: then there is none for anything else.
+/// Whether even a small allocation outside this module has failed: then every request here fails
+/// too.
 static IS_EXHAUSTED: AtomicBool = AtomicBool::new(false);
 
 /// See [`IS_EXHAUSTED`].
@@ -33,13 +35,13 @@ pub(crate) fn filled<T: Clone>(len: usize, value: T) -> Vec<T> {
 /// An empty vector with room for `len` items.
 pub(crate) fn with_capacity<T>(len: usize) -> Vec<T> {
     let mut vec = Vec::new();
-    granted::<T>(len, vec.try_reserve_exact(len));
+    check_reserved::<T>(len, vec.try_reserve_exact(len));
     vec
 }
 
 /// Appends an item.
 pub(crate) fn push<T>(vec: &mut Vec<T>, item: T) {
-    granted::<T>(vec.len() + 1, vec.try_reserve(1));
+    check_reserved::<T>(vec.len() + 1, vec.try_reserve(1));
     vec.push(item);
 }
 
@@ -48,34 +50,35 @@ pub(crate) fn extend<T>(vec: &mut Vec<T>, items: impl IntoIterator<Item = T>) {
     let items = items.into_iter();
     match items.size_hint() {
         (least, Some(most)) if least == most => {
-            granted::<T>(vec.len() + least, vec.try_reserve(least));
+            check_reserved::<T>(vec.len() + least, vec.try_reserve(least));
             vec.extend(items);
         }
         _ => items.for_each(|item| push(vec, item)),
     }
 }
 
-/// Makes a vector one of `len` items, new ones with this value.
+/// Changes the length of a vector to `len`; new items have this value.
 pub(crate) fn resize<T: Clone>(vec: &mut Vec<T>, len: usize, value: T) {
     let more = len.saturating_sub(vec.len());
-    granted::<T>(len, vec.try_reserve_exact(more));
+    check_reserved::<T>(len, vec.try_reserve_exact(more));
     vec.resize(len, value);
 }
 
-/// Makes a vector a copy of a slice, in the memory that it has if that is enough.
+/// Overwrites a vector with a copy of a slice, reusing its memory if that is large enough.
 pub(crate) fn assign<T: Clone>(vec: &mut Vec<T>, items: &[T]) {
     vec.clear();
     extend(vec, items.iter().cloned());
 }
 
-/// Raises the error if so many bytes are not to be had for the moment, for code of others that would end the process.
-pub(crate) fn probe(bytes: usize) {
+/// Raises the error if this many bytes cannot be allocated right now. For calls into libraries that
+/// would abort the process.
+pub(crate) fn check_available(bytes: usize) {
     drop(std::hint::black_box(with_capacity::<u8>(bytes)));
 }
 
-/// `collect` of vectors, by another name.
+/// `collect` into a vector, by another name.
 pub(crate) trait IntoVec: Iterator + Sized {
-    /// The items.
+    /// Collects the items.
     fn into_vec(self) -> Vec<Self::Item> {
         let mut vec = Vec::new();
         extend(&mut vec, self);
@@ -97,7 +100,7 @@ impl<T: Clone> Duplicate<T> for [T] {
     }
 }
 
-fn granted<T>(len: usize, answer: Result<(), TryReserveError>) {
+fn check_reserved<T>(len: usize, answer: Result<(), TryReserveError>) {
     if answer.is_err() || IS_EXHAUSTED.load(Ordering::Relaxed) {
         let bytes = len.saturating_mul(size_of::<T>());
         error::raise(Error::Memory { bytes });
@@ -105,40 +108,4 @@ fn granted<T>(len: usize, answer: Result<(), TryReserveError>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn they_do_what_the_standard_library_does() {
-        assert_eq!(zeros(3), [0.0; 3]);
-        assert_eq!(filled(2, 7), [7; 2]);
-        assert_eq!((1..4).into_vec(), [1, 2, 3]);
-        assert_eq!((1..9).filter(|k| k % 2 == 0).into_vec(), [2, 4, 6, 8]);
-        assert_eq!([1, 2][..].duplicate(), [1, 2]);
-        let mut vec = vec![1];
-        push(&mut vec, 2);
-        extend(&mut vec, [3, 4]);
-        resize(&mut vec, 6, 9);
-        assert_eq!(vec, [1, 2, 3, 4, 9, 9]);
-        resize(&mut vec, 2, 0);
-        assert_eq!(vec, [1, 2]);
-        assign(&mut vec, &[5, 6, 7]);
-        assert_eq!(vec, [5, 6, 7]);
-    }
-
-    #[test]
-    fn what_cannot_be_had_is_an_error_that_says_how_much() {
-        let len = usize::MAX / 32;
-        for found in [
-            error::catch(|| Ok(zeros(len).len())),
-            error::catch(|| Ok(with_capacity::<f64>(len).len())),
-            error::catch(|| {
-                let mut vec = vec![0.0];
-                resize(&mut vec, len, 0.0);
-                Ok(vec.len())
-            }),
-        ] {
-            assert_eq!(found, Err(Error::Memory { bytes: 8 * len }));
-        }
-    }
-}
+mod tests;

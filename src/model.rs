@@ -1,4 +1,4 @@
-//! What a fit is good for: predictions, and a line about its certificate.
+//! Predictions of a fit, and the display of its certificate.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use crate::error::{self, Error};
 use crate::loss::{Link, Target};
 use crate::memory::IntoVec as _;
 use crate::predict;
-use crate::run::{Certificate, Fit, StopReason, Unwatched, Watch, parameter};
+use crate::run::{Certificate, Fit, NoMonitor, RunContext, StopReason, parameter};
 
-/// Predictions: a number for each row.
+/// Predictions: one number per row.
 ///
 /// ```
 /// use sdca_rs::prelude::*;
@@ -31,8 +31,8 @@ impl Fit {
         scores(rows, &self.coef, &[self.intercept])
     }
 
-    /// The prediction for each row, in the units of the targets: -1 or +1 where they are labels; `exp(x.w + b)` for the
-    /// Poisson loss; else `x.w + b`.
+    /// The prediction for each row, in the units of the targets: -1 or +1 for labels,
+    /// `exp(x.w + b)` for the Poisson loss, otherwise `x.w + b`.
     pub fn predict(&self, rows: &Data<'_>) -> Result<Vec<f64>, Error> {
         let mut predictions = self.decision_function(rows)?;
         for p in &mut predictions {
@@ -45,8 +45,8 @@ impl Fit {
         Ok(predictions)
     }
 
-    /// The probability of the label +1 for each row. An error but for the logistic loss, the only one that estimates
-    /// it.
+    /// The probability of the label +1 for each row. An error except for the logistic loss, the
+    /// only one that estimates probabilities.
     pub fn probabilities(&self, rows: &Data<'_>) -> Result<Vec<f64>, Error> {
         self.check_logit()?;
         let mut predictions = self.decision_function(rows)?;
@@ -56,7 +56,7 @@ impl Fit {
         Ok(predictions)
     }
 
-    /// An error unless `x.w + b` is the logarithm of odds.
+    /// An error unless `x.w + b` is a log-odds.
     pub(crate) fn check_logit(&self) -> Result<(), Error> {
         if self.link == Link::Logit {
             return Ok(());
@@ -65,7 +65,7 @@ impl Fit {
     }
 }
 
-/// The label that a prediction stands for.
+/// The label for a prediction.
 fn label(p: f64) -> f64 {
     if p > 0.0 { 1.0 } else { -1.0 }
 }
@@ -75,17 +75,18 @@ pub(crate) fn log_sigmoid(p: f64) -> f64 {
     p.min(0.0) - (-p.abs()).exp().ln_1p()
 }
 
-/// `x.w + b` for each row and each model, row by row, of models that lie one behind the other.
+/// `x.w + b` for each row and each model, in row-major order. The models are stored one after the
+/// other.
 fn scores(rows: &Data<'_>, coefs: &[f64], intercepts: &[f64]) -> Result<Vec<f64>, Error> {
-    let mut unwatched = Unwatched;
-    let mut watch = Watch::new(None, &mut unwatched);
+    let mut no_monitor = NoMonitor;
+    let mut context = RunContext::new(None, &mut no_monitor);
     if intercepts.len() == 1 {
         check_columns(rows, coefs)?;
     }
-    predict::predictions(rows.storage(), coefs, intercepts, 1, &mut watch)
+    predict::predictions(rows.storage(), coefs, intercepts, 1, &mut context)
 }
 
-/// `x.w + b` for each row and each fit, row by row.
+/// `x.w + b` for each row and each fit, in row-major order.
 pub(crate) fn scores_of_all(rows: &Data<'_>, fits: &[Fit]) -> Result<Vec<f64>, Error> {
     error::catch(|| {
         fits.iter()
@@ -97,7 +98,7 @@ pub(crate) fn scores_of_all(rows: &Data<'_>, fits: &[Fit]) -> Result<Vec<f64>, E
     })
 }
 
-/// An error unless there is a coefficient for each column.
+/// An error unless there is one coefficient per column.
 fn check_columns(rows: &Data<'_>, coef: &[f64]) -> Result<(), Error> {
     let (found, expected) = (rows.n_cols(), coef.len());
     if found == expected {
@@ -106,7 +107,7 @@ fn check_columns(rows: &Data<'_>, coef: &[f64]) -> Result<(), Error> {
     Err(Error::Columns { found, expected })
 }
 
-/// The objective, the lower bound and the gap in one line.
+/// Prints the objective, the lower bound and the gap in one line.
 ///
 /// ```
 /// use sdca_rs::run::Certificate;
@@ -134,14 +135,14 @@ impl fmt::Display for Certificate {
     }
 }
 
-/// The name that users see: [`StopReason::name`].
+/// Prints [`StopReason::name`].
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-/// Six digits.
+/// Prints six significant digits.
 fn write_number(f: &mut fmt::Formatter<'_>, number: f64) -> fmt::Result {
     if number == 0.0 {
         return f.write_str("0");
@@ -156,43 +157,4 @@ fn write_number(f: &mut fmt::Formatter<'_>, number: f64) -> fmt::Result {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_six_digits_whatever_their_size() {
-        let line = |primal, dual| {
-            let gap = primal - dual;
-            Certificate::new(primal, dual, 0)
-                .to_string()
-                .replace(&format!(", gap {gap:.1e}"), "")
-        };
-        assert_eq!(line(123.456_789, 0.0), "objective 123.457, lower bound 0");
-        assert_eq!(
-            line(1.5e9, -2.0),
-            "objective 1.50000e9, lower bound -2.00000"
-        );
-        assert_eq!(
-            line(1e-7, 999_999.7),
-            "objective 1.00000e-7, lower bound 1000000"
-        );
-        assert_eq!(
-            Certificate::new(0.25, 0.25, 1).to_string(),
-            "objective 0.250000, lower bound 0.250000, gap 0"
-        );
-        assert_eq!(
-            line(f64::INFINITY, f64::NEG_INFINITY),
-            "objective inf, lower bound -inf"
-        );
-    }
-
-    #[test]
-    fn probabilities_of_any_odds() {
-        for p in [0.0_f64, 0.3, -2.0, 35.0] {
-            let expected = 1.0 / (1.0 + (-p).exp());
-            assert!((log_sigmoid(p).exp() - expected).abs() < 1e-15);
-        }
-        assert_eq!(log_sigmoid(800.0), 0.0);
-        assert_eq!(log_sigmoid(-800.0), -800.0);
-    }
-}
+mod tests;

@@ -1,10 +1,10 @@
-//! Several classes: one binary problem for each class against the rest, over the same rows.
+//! Several classes: one binary problem per class (this class against the rest), over the same rows.
 //!
-//! The problems do not depend on each other, so that the results are the same for any number of
-//! threads. While workers are busy, the calling thread keeps looking after signals.
+//! The problems are independent, so the results are the same for any number of threads. While
+//! worker threads are busy, the calling thread keeps checking for signals.
 //!
-//! A [`Classifier`](crate::classifier::Classifier) is easier to use; this is for who wants to watch, or to go on from
-//! earlier fits.
+//! A [`Classifier`](crate::classifier::Classifier) is easier to use. This module is for callers who
+//! want to monitor the run or to continue from earlier fits.
 //!
 //! ```
 //! use ndarray::array;
@@ -15,7 +15,7 @@
 //! let data = Data::dense(&x)?;
 //! let c = Regularisation::C(10.0);
 //! let problems = OneVsRest::new(data, (&[0, 0, 1, 1, 2], 3), Hinge, c, true);
-//! let fits = problems.fit(&Sdca::default(), &Budget::default(), None, 2, &Unwatched)?;
+//! let fits = problems.fit(&Sdca::default(), &Budget::default(), None, 2, &NoMonitor)?;
 //!
 //! assert_eq!(fits.len(), 3);
 //! assert!(fits.iter().all(|fit| fit.certificate.gap <= 1e-4 * fit.certificate.primal));
@@ -34,27 +34,28 @@ use crate::error::Error;
 use crate::loss::Loss;
 use crate::memory::{self, IntoVec as _};
 use crate::problem::{Problem, Regularisation};
-use crate::run::{Budget, Fit, LOOK_EVERY, Monitor, Unwatched, Watch};
+use crate::run::{Budget, Fit, HEARTBEAT, Monitor, NoMonitor, RunContext};
 use crate::solver::{GROUP, Head, Solver, Start};
 use crate::steps::Steps;
 
-/// Who watches the problems of several classes, which may be solved in several threads at a time.
+/// Monitors for the problems of several classes, which may be solved in several threads at a time.
 pub trait Monitors: Sync {
-    /// Watches the problem of one class; `in_caller` says whether that is solved in the calling thread.
+    /// The monitor for the problem of one class; `in_caller` says whether that problem is solved in
+    /// the calling thread.
     fn of_class(&self, class: usize, in_caller: bool) -> Box<dyn Monitor + '_>;
 
-    /// Called about every [`LOOK_EVERY`] in the calling thread while others work. To end their work is up to their
-    /// monitors.
+    /// Called about once every [`HEARTBEAT`] in the calling thread while other threads work. Only
+    /// their monitors can end that work.
     fn idle(&self) {}
 }
 
-impl Monitors for Unwatched {
+impl Monitors for NoMonitor {
     fn of_class(&self, _class: usize, _in_caller: bool) -> Box<dyn Monitor + '_> {
         Box::new(Self)
     }
 }
 
-/// One problem for each class against the rest.
+/// One binary problem per class.
 #[derive(Clone)]
 pub struct OneVsRest<'a> {
     data: Arc<Data<'a>>,
@@ -66,7 +67,8 @@ pub struct OneVsRest<'a> {
 }
 
 impl<'a> OneVsRest<'a> {
-    /// States the problems, for rows whose classes are numbered `0..n_classes`. See [`Problem::new`].
+    /// Sets up the problems for rows whose classes are numbered `0..n_classes`. See
+    /// [`Problem::new`].
     pub fn new<L: Loss>(
         data: impl Into<Arc<Data<'a>>>,
         (classes, n_classes): (&'a [u32], usize),
@@ -97,7 +99,7 @@ impl<'a> OneVsRest<'a> {
         }
     }
 
-    /// The problem with these targets, those of a class.
+    /// The problem of one class, given its targets.
     fn problem<'p>(&self, targets: &'p [f64]) -> Result<Problem<'p>, Error>
     where
         'a: 'p,
@@ -107,8 +109,8 @@ impl<'a> OneVsRest<'a> {
         Problem::of(data, targets, loss, strength, self.fit_intercept)
     }
 
-    /// The fits of all classes, on up to `n_threads` threads: from `starts`, if there are as many as classes; else
-    /// from 0. `max_time` of the budget is for all of them together.
+    /// Fits all classes on up to `n_threads` threads, from `starts`, one per class, or else from 0.
+    /// The `max_time` of the budget is for all of them together.
     pub fn fit(
         &self,
         solver: &dyn Solver,
@@ -119,10 +121,10 @@ impl<'a> OneVsRest<'a> {
     ) -> Result<Vec<Fit>, Error> {
         {
             let mut monitor = monitors.of_class(0, true);
-            let mut watch = Watch::new(None, &mut *monitor);
-            self.data.prepare(self.fit_intercept, &mut watch)?;
+            let mut context = RunContext::new(None, &mut *monitor);
+            self.data.prepare(self.fit_intercept, &mut context)?;
         }
-        // As `fit_classes` has it.
+        // The same rule as in `fit_classes`.
         let in_caller = |n_jobs: usize| n_jobs.min(n_threads) <= 1;
         let groups = match starts {
             None => groups(self.n_classes, GROUP),
@@ -142,7 +144,7 @@ impl<'a> OneVsRest<'a> {
             &|k, _| begin(groups[k].clone()),
             &mut || monitors.idle(),
         )?;
-        // Each class takes what is its own, and frees it.
+        // Each class takes its own part and frees it.
         let heads = begun.into_iter().flatten().map(Some).map(Mutex::new);
         let heads: Vec<Mutex<Option<Head>>> = heads.into_vec();
         let take = |head: &Mutex<Option<Head>>| {
@@ -169,7 +171,7 @@ impl<'a> OneVsRest<'a> {
     }
 }
 
-/// The targets of the problem "class `class` against the rest", for rows whose classes are numbered.
+/// The targets of the problem "class `class` against the rest", for numbered classes.
 #[doc(hidden)]
 pub fn targets(classes: &[u32], class: u32) -> Vec<f64> {
     classes
@@ -178,7 +180,7 @@ pub fn targets(classes: &[u32], class: u32) -> Vec<f64> {
         .into_vec()
 }
 
-/// All classes in as few groups of up to `size` as there can be, of about the same size each.
+/// Splits all classes into as few groups of at most `size` as possible, of about equal size.
 #[doc(hidden)]
 pub fn groups(n_classes: usize, size: usize) -> Vec<Range<u32>> {
     let n_groups = n_classes.div_ceil(size);
@@ -186,7 +188,7 @@ pub fn groups(n_classes: usize, size: usize) -> Vec<Range<u32>> {
     (0..n_groups).map(|k| bound(k)..bound(k + 1)).collect()
 }
 
-/// Threads of our own: no global state, and nothing left behind that a fork could inherit.
+/// A thread pool of our own: no global state, and no threads left behind for a fork to inherit.
 pub(crate) fn pool(n_threads: usize) -> Result<rayon::ThreadPool, Error> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(n_threads)
@@ -202,16 +204,16 @@ fn no_threads(n_threads: usize, error: &dyn std::error::Error) -> Error {
     }
 }
 
-/// The results of `solve(class, time)` for all classes, on up to `n_threads` threads.
+/// Returns `solve(class, time)` for all classes, computed on up to `n_threads` threads.
 ///
-/// `time` is the share of `max_time` that the problem may take, so that all classes together keep
-/// to it: what is left, divided by the rounds of `n_threads` problems still to come.
+/// `time` is the share of `max_time` that the problem may take so that all classes together stay
+/// within it: the time left, divided by the number of rounds of `n_threads` problems still to come.
 ///
-/// `solve` must give its own signs of life when it runs in the calling thread, that is if there is
-/// only one thread. Otherwise `idle` is called there about every [`LOOK_EVERY`]; it is up to the
-/// caller to make `solve` end when `idle` finds a reason.
+/// With a single thread, `solve` runs in the calling thread and must itself check for interrupts.
+/// Otherwise `idle` is called there about once every [`HEARTBEAT`]; if `idle` finds a reason to
+/// stop, the caller has to make `solve` return.
 ///
-/// Nothing here is generic in the work, so that it is compiled once for each kind of result.
+/// Nothing here is generic in the work, so this is compiled once per type of result.
 #[doc(hidden)]
 pub fn fit_classes<T: Send>(
     n_classes: usize,
@@ -243,7 +245,7 @@ pub fn fit_classes<T: Send>(
         let (done, waiting) = mpsc::channel::<()>();
         let (solve, slots) = (&solve, &mut slots);
         let work = move || {
-            // Dropped when the work ends, also by a panic: that is what ends the waiting.
+            // Dropped when the work ends, even by a panic, which ends the wait below.
             let _done = done;
             let one = |(class, slot): (usize, &mut Option<T>)| {
                 *slot = Some(solve(class)?);
@@ -254,7 +256,7 @@ pub fn fit_classes<T: Send>(
         let worker = std::thread::Builder::new()
             .spawn_scoped(scope, work)
             .map_err(|error| no_threads(n_threads, &error))?;
-        while waiting.recv_timeout(LOOK_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+        while waiting.recv_timeout(HEARTBEAT) == Err(mpsc::RecvTimeoutError::Timeout) {
             idle();
         }
         worker

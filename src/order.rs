@@ -1,4 +1,4 @@
-//! The order in which rows are visited: seeded, and known one epoch in advance.
+//! The order in which rows are visited: seeded, and fixed one epoch in advance.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -15,14 +15,14 @@ pub enum Sampling {
     /// Each row once, in a new random order every epoch: the fastest to converge.
     #[default]
     Permutation,
-    /// As many rows as there are, drawn with replacement: what most theorems are about.
+    /// As many draws as there are rows, with replacement: the case that most theorems cover.
     Random,
     /// Each row once, in the order of the data. Can be very slow on structured data.
     Cyclic,
 }
 
 impl Sampling {
-    /// The choice that users call `name`.
+    /// The sampling called `name`.
     pub fn named(name: &str) -> Result<Self, Error> {
         match name {
             "permutation" => Ok(Self::Permutation),
@@ -37,23 +37,23 @@ impl Sampling {
     }
 }
 
-/// A small, fast, seeded generator whose values are part of our promise of reproducibility.
+/// A small, fast, seeded generator. Its values are covered by our promise of reproducibility.
 #[derive(Debug, Clone)]
 pub struct Generator(Xoshiro256PlusPlus);
 
 impl Generator {
-    /// The generator of this seed.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// A number of `0..n`. The bias of multiply-and-shift is below n / 2^64.
+    /// A random number in `0..n`. The bias of multiply-and-shift is below n / 2^64.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Puts `items` into a random order.
+    /// Shuffles `items`.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);
@@ -72,7 +72,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// Orders over the given rows.
+    /// Visiting orders over the given rows.
     pub fn new(sampling: Sampling, seed: u64, rows: Vec<u32>) -> Self {
         Self {
             sampling,
@@ -82,12 +82,12 @@ impl Order {
         }
     }
 
-    /// Number of visits in an epoch.
+    /// The number of visits in an epoch.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is no row to visit.
+    /// Whether there are no rows to visit.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -97,8 +97,8 @@ impl Order {
         self.next_epoch_of(self.rows.len());
     }
 
-    /// As [`Self::next_epoch`], for batches of `batch` rows: where rows are drawn with replacement, so many that no
-    /// batch is short.
+    /// As [`Self::next_epoch`], for batches of `batch` rows: with replacement, enough rows are
+    /// drawn that no batch is short.
     pub(crate) fn next_batches(&mut self, batch: usize) {
         self.next_epoch_of(self.rows.len().next_multiple_of(batch));
     }
@@ -114,7 +114,7 @@ impl Order {
         }
     }
 
-    /// Like [`Self::next_epoch`], for an epoch that must visit each row exactly once whatever the
+    /// As [`Self::next_epoch`], for an epoch that must visit each row exactly once, whatever the
     /// sampling.
     pub fn next_pass(&mut self) {
         self.drawn.clear();
@@ -128,14 +128,14 @@ impl Order {
         self.sampling != Sampling::Random
     }
 
-    /// Puts some of the rows, given in the order of their last visits, into the order of the next.
+    /// Reorders some of the rows, given in the order of their last visits, for their next visits.
     pub(crate) fn arrange(&mut self, rows: &mut [u32]) {
         if self.sampling != Sampling::Cyclic {
             self.generator.shuffle(rows);
         }
     }
 
-    /// Draws `count` different rows, uniformly and independently of earlier draws, into `drawn`.
+    /// Draws `count` distinct rows into `drawn`, uniformly and independently of earlier draws.
     pub fn draw(&mut self, count: usize, drawn: &mut Vec<u32>) {
         let n = self.rows.len();
         for k in 0..count.min(n) {
@@ -145,7 +145,7 @@ impl Order {
         memory::assign(drawn, &self.rows[..count.min(n)]);
     }
 
-    /// The rows to visit in the present epoch, in order.
+    /// The rows to visit in the current epoch, in order.
     pub fn visits(&self) -> &[u32] {
         if self.drawn.is_empty() {
             &self.rows
@@ -156,90 +156,4 @@ impl Order {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn epochs(sampling: Sampling, seed: u64, count: usize) -> Vec<Vec<u32>> {
-        let mut order = Order::new(sampling, seed, (10..40).collect());
-        let next = |_| {
-            order.next_epoch();
-            order.visits().to_vec()
-        };
-        (0..count).map(next).collect()
-    }
-
-    #[test]
-    fn a_permutation_visits_each_row_once_and_differs_every_epoch() {
-        let orders = epochs(Sampling::Permutation, 1, 3);
-        assert!(orders[0] != orders[1] && orders[1] != orders[2]);
-        for mut order in orders {
-            order.sort_unstable();
-            assert!(order.into_iter().eq(10..40));
-        }
-    }
-
-    #[test]
-    fn random_draws_are_uniform_over_the_rows() {
-        let mut counts = [0usize; 40];
-        for i in epochs(Sampling::Random, 3, 2000).concat() {
-            counts[i as usize] += 1;
-        }
-        assert!(counts[..10].iter().all(|&c| c == 0));
-        // 60000 draws over 30 rows: 2000 each, standard deviation 44.
-        assert!(
-            counts[10..].iter().all(|&c| c.abs_diff(2000) < 220),
-            "{counts:?}"
-        );
-    }
-
-    #[test]
-    fn draws_are_uniform_subsets() {
-        let mut order = Order::new(Sampling::Random, 9, (0..6).collect());
-        let (mut pairs, mut drawn) = (std::collections::HashMap::new(), Vec::new());
-        for _ in 0..15_000 {
-            order.draw(2, &mut drawn);
-            drawn.sort_unstable();
-            *pairs.entry(drawn.clone()).or_insert(0usize) += 1;
-        }
-        // 15 pairs, 1000 each, standard deviation 31.
-        assert_eq!(pairs.len(), 15);
-        assert!(pairs.values().all(|c| c.abs_diff(1000) < 160), "{pairs:?}");
-        order.draw(9, &mut drawn);
-        drawn.sort_unstable();
-        assert!(drawn.into_iter().eq(0..6));
-    }
-
-    #[test]
-    fn cyclic_is_the_order_of_the_data() {
-        assert!(
-            epochs(Sampling::Cyclic, 5, 2)
-                .iter()
-                .all(|o| o.iter().copied().eq(10..40))
-        );
-    }
-
-    #[test]
-    fn the_seed_decides() {
-        for sampling in [Sampling::Permutation, Sampling::Random] {
-            assert_eq!(epochs(sampling, 7, 3), epochs(sampling, 7, 3));
-            assert_ne!(epochs(sampling, 7, 3), epochs(sampling, 8, 3));
-        }
-    }
-
-    #[test]
-    fn permutations_are_uniform() {
-        let mut counts = std::collections::HashMap::new();
-        let mut generator = Generator::new(11);
-        for _ in 0..24_000 {
-            let mut items = [0, 1, 2, 3];
-            generator.shuffle(&mut items);
-            *counts.entry(items).or_insert(0usize) += 1;
-        }
-        // 24 orders, 1000 each, standard deviation 31.
-        assert_eq!(counts.len(), 24);
-        assert!(
-            counts.values().all(|c| c.abs_diff(1000) < 160),
-            "{counts:?}"
-        );
-    }
-}
+mod tests;

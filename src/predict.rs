@@ -1,45 +1,46 @@
-//! Predictions of fitted models.
+//! Predictions of several fitted models at once.
 
 use crate::data::{Storage, rows_per_block, with_rows};
 use crate::error::{self, Error};
 use crate::memory;
 use crate::rows::Rows;
-use crate::run::Watch;
+use crate::run::RunContext;
 
-/// Stored entries, counted for each model, that are worth a thread: they take from a tenth of a
-/// millisecond on (dense rows, in the cache), starting it half as long.
+/// The smallest number of stored entries, counted once per model, that justifies a thread: they
+/// take a tenth of a millisecond or more (dense rows, in cache), and starting a thread takes half
+/// as long.
 const PER_THREAD: usize = 1 << 20;
 
-/// `x_i . w_k + b_k` for each row `i` and each model `k`, row by row.
+/// `x_i . w_k + b_k` for each row `i` and each model `k`, in row-major order.
 ///
-/// `coefs` holds the models one after the other, `n_cols` numbers each. Up to `n_threads` threads share
-/// the rows; the result does not depend on how many.
+/// `coefs` holds the models one after the other, `n_cols` numbers each. Up to `n_threads` threads
+/// share the rows; the result does not depend on their number.
 pub fn predictions(
     rows: &Storage<'_>,
     coefs: &[f64],
     intercepts: &[f64],
     n_threads: usize,
-    watch: &mut Watch<'_>,
+    context: &mut RunContext<'_>,
 ) -> Result<Vec<f64>, Error> {
     error::catch(|| {
         let mut out = memory::zeros(rows.blocks().n_rows().saturating_mul(intercepts.len()));
-        write_predictions(rows, coefs, intercepts, n_threads, watch, &mut out)?;
+        write_predictions(rows, coefs, intercepts, n_threads, context, &mut out)?;
         Ok(out)
     })
 }
 
-/// [`predictions`], written over `out`.
+/// [`predictions`], written to `out`.
 pub fn write_predictions(
     rows: &Storage<'_>,
     coefs: &[f64],
     intercepts: &[f64],
     n_threads: usize,
-    watch: &mut Watch<'_>,
+    context: &mut RunContext<'_>,
     out: &mut [f64],
 ) -> Result<(), Error> {
     with_rows!(rows, rows => {
         let models = Models::new(rows, coefs, intercepts)?;
-        models.for_rows(n_threads, watch, out, intercepts.len(), |i, out| {
+        models.for_rows(n_threads, context, out, intercepts.len(), |i, out| {
             for (out, score) in out.iter_mut().zip(models.scores(i)) {
                 *out = score;
             }
@@ -47,19 +48,19 @@ pub fn write_predictions(
     })
 }
 
-/// Which model has the largest of the [`predictions`] for each row, the first of several; written over `out`. The
-/// predictions themselves are not kept.
+/// Writes to `out` the model with the largest of the [`predictions`] for each row, or the first of
+/// several. The predictions themselves are not stored.
 pub fn write_best(
     rows: &Storage<'_>,
     coefs: &[f64],
     intercepts: &[f64],
     n_threads: usize,
-    watch: &mut Watch<'_>,
+    context: &mut RunContext<'_>,
     out: &mut [i64],
 ) -> Result<(), Error> {
     with_rows!(rows, rows => {
         let models = Models::new(rows, coefs, intercepts)?;
-        models.for_rows(n_threads, watch, out, 1, |i, out| {
+        models.for_rows(n_threads, context, out, 1, |i, out| {
             let mut best = (0, f64::NEG_INFINITY);
             for (k, score) in (0..).zip(models.scores(i)) {
                 if score > best.1 {
@@ -71,7 +72,7 @@ pub fn write_best(
     })
 }
 
-/// Linear models, and rows to predict for.
+/// Linear models, and the rows to predict for.
 struct Models<'a, R> {
     rows: &'a R,
     coefs: &'a [f64],
@@ -105,11 +106,11 @@ impl<'a, R: Rows> Models<'a, R> {
             .map(move |(coef, b)| self.rows.dot(i, coef) + *b)
     }
 
-    /// `work(i, out)` for each row, of which `out` has `size` items.
+    /// Calls `work(i, out)` for each row; `out` has `size` items per row.
     fn for_rows<T: Send>(
         &self,
         n_threads: usize,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
         out: &mut [T],
         size: usize,
         work: impl Fn(usize, &mut [T]) + Sync,
@@ -121,8 +122,8 @@ impl<'a, R: Rows> Models<'a, R> {
         let entries = self.rows.n_stored().saturating_mul(n_models);
         let block = rows_per_block(self.rows.n_rows(), entries);
         let of_models = self.rows.n_cols() * n_models;
-        watch.engage(n_threads.min(entries / PER_THREAD), entries, of_models)?;
-        watch.fill(out, block * size, |from, out| {
+        context.set_threads(n_threads.min(entries / PER_THREAD), entries, of_models)?;
+        context.fill(out, block * size, |from, out| {
             for (k, out) in out.chunks_exact_mut(size).enumerate() {
                 work(from / size + k, out);
             }

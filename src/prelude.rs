@@ -8,5 +8,5 @@ pub use crate::loss::{
     Squared, SquaredEpsilonInsensitive, SquaredHinge,
 };
 pub use crate::problem::{Problem, Regularisation};
-pub use crate::run::{Budget, Certificate, Fit, Progress, StopReason, Unwatched};
+pub use crate::run::{Budget, Certificate, Fit, NoMonitor, Progress, StopReason};
 pub use crate::solver::{Sdca, Solver, Start};

@@ -8,11 +8,11 @@
 //! v       = (1/(lambda W)) sum_i c_i a_i x_i,     w(a) = grad h*(v)
 //! ```
 //!
-//! where `h` is the penalty, see `penalty.rs`: today `|w|^2 / 2`, so that `w(a) = v`.
+//! where `h` is the penalty (see `penalty.rs`), at present `|w|^2 / 2`, so that `w(a) = v`.
 //!
 //! With an intercept, `a` must also satisfy `sum_i c_i a_i = 0`; without one, `b = 0`. For every
-//! feasible `a`, `D(a) <= min P`, so that `gap = P - D` bounds how far a model is from the best. At
-//! `w = w(a)` the gap is a weighted mean of one term per row, none of them negative:
+//! feasible `a`, `D(a) <= min P`, so `gap = P - D` bounds how far a model is above the optimum. At
+//! `w = w(a)` the gap is a weighted mean of non-negative terms, one per row:
 //!
 //! ```text
 //! P - D = (1/W) sum_i c_i (phi(p_i) + phi*(-a_i) + a_i p_i),   p_i = x_i.w + b
@@ -24,26 +24,26 @@ use std::sync::Arc;
 use crate::data::Data;
 use crate::error::Error;
 use crate::intercept::{self, Minimum};
-use crate::loss::blocks::{Labels, LossBlocks};
+use crate::loss::blocks::{LossBlocks, TargetBlock};
 use crate::loss::{Loss, Target};
 use crate::memory;
 use crate::penalty::{L2, Penalty};
 use crate::rows::blocks::RowBlocks;
-use crate::run::{Certificate, Watch, parameter};
+use crate::run::{Certificate, RunContext, parameter};
 use crate::steps::Steps;
 
-/// How strongly `w` is regularised.
+/// The strength of the regularisation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Regularisation {
-    /// As scikit-learn: `lambda = 1 / (C W)`, so that `W C P` is its objective.
+    /// As in scikit-learn: `lambda = 1 / (C W)`, so that scikit-learn's objective is `W C P`.
     C(f64),
     /// `lambda` itself.
     Lambda(f64),
 }
 
-/// Rows, targets, weights, loss and regularisation: what is to be minimised.
+/// The problem to be minimised: rows, targets, weights, loss and regularisation.
 #[derive(Clone)]
 pub struct Problem<'a> {
     data: Arc<Data<'a>>,
@@ -56,7 +56,8 @@ pub struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// States the problem, after checking that its parts fit together. Problems may share their data.
+    /// Builds the problem after checking that its parts are consistent. Problems may share their
+    /// data.
     pub fn new<L: Loss>(
         data: impl Into<Arc<Data<'a>>>,
         targets: &'a [f64],
@@ -78,7 +79,7 @@ impl<'a> Problem<'a> {
     ) -> Result<Self, Error> {
         let problem = Self::part_of(data, targets, loss, regularisation, fit_intercept)?;
         if problem.loss().target() == Target::Label {
-            let mut labels = problem.data.counting().map(|i| targets[i]);
+            let mut labels = problem.data.positive_rows().map(|i| targets[i]);
             let first = labels.next();
             if labels.all(|y| Some(y) == first) {
                 return Err(Error::OneClass);
@@ -87,7 +88,7 @@ impl<'a> Problem<'a> {
         Ok(problem)
     }
 
-    /// As [`Self::new`], for a part of a larger problem, in which all labels may be the same.
+    /// As [`Self::new`], for part of a larger problem: all labels may be the same.
     pub fn part<L: Loss>(
         data: impl Into<Arc<Data<'a>>>,
         targets: &'a [f64],
@@ -167,12 +168,12 @@ impl<'a> Problem<'a> {
         &self.data
     }
 
-    /// The rows, block by block.
+    /// The rows, accessed block by block.
     pub(crate) fn rows(&self) -> &dyn RowBlocks {
         self.data.rows()
     }
 
-    /// The loss, block by block.
+    /// The loss, evaluated block by block.
     pub(crate) fn loss(&self) -> &dyn LossBlocks {
         &*self.loss
     }
@@ -187,12 +188,12 @@ impl<'a> Problem<'a> {
         self.loss().name()
     }
 
-    /// Number of rows.
+    /// The number of rows.
     pub fn n_rows(&self) -> usize {
         self.data.n_rows()
     }
 
-    /// Number of columns.
+    /// The number of columns.
     pub fn n_cols(&self) -> usize {
         self.data.n_cols()
     }
@@ -229,22 +230,23 @@ impl<'a> Problem<'a> {
         self.data.weight(i)
     }
 
-    /// `c_i / W`, or 1 if there are no weights, for [`intercept::balance`].
+    /// `c_i / W`, or 1 if there are no weights; for [`intercept::balance`].
     #[inline]
-    pub(crate) fn mass(&self, i: usize) -> f64 {
+    pub(crate) fn weight_fraction(&self, i: usize) -> f64 {
         self.data
             .weights()
             .map_or(1.0, |c| c[i] / self.total_weight())
     }
 
-    /// What predictions are measured in: 1 for labels, and where losses are curved, which has a scale of its own; else
-    /// how far targets are from their mean or, without an intercept, from 0. Then losses are in the same units.
-    pub(crate) fn unit(&self) -> f64 {
+    /// The scale of predictions. It is 1 for labels, and for curved losses, which set a scale of
+    /// their own. For other losses it is the mean distance of the targets from their mean or,
+    /// without an intercept, from 0; such losses are in the same units.
+    pub(crate) fn prediction_scale(&self) -> f64 {
         if self.loss().target() == Target::Label || !self.loss().has_kinks() {
             return 1.0;
         }
         let mean_of = |term: &dyn Fn(f64) -> f64| {
-            let terms = self.data.counting().map(|i| {
+            let terms = self.data.positive_rows().map(|i| {
                 let share = self.weight(i) / self.total_weight();
                 share * term(self.targets[i])
             });
@@ -259,19 +261,20 @@ impl<'a> Problem<'a> {
         if unit.is_normal() { unit } else { 1.0 }
     }
 
-    /// `c_i / (lambda W)`: how much of `a_i x_i` is in the sum of the rows.
+    /// `c_i / (lambda W)`: the factor of `a_i x_i` in `v`.
     #[inline]
     #[doc(hidden)]
     pub fn rate(&self, i: usize) -> f64 {
         self.weight(i) / self.scale
     }
 
-    /// `q_i` for the square of the length of row `i`: how much the prediction for the row follows its dual value.
+    /// `q_i` for a row of squared norm `sq_norm`: how fast the prediction for a row changes with
+    /// its dual value.
     pub(crate) fn q(&self, i: usize, sq_norm: f64) -> f64 {
         self.rate(i) * sq_norm * self.penalty.conjugate_smoothness()
     }
 
-    /// The weighted mean of `q_i`, for that of the squares.
+    /// The weighted mean of `q_i`, given that of the squared norms.
     pub(crate) fn mean_q(&self, mean_sq_norm: f64) -> f64 {
         mean_sq_norm / self.scale * self.penalty.conjugate_smoothness()
     }
@@ -281,42 +284,42 @@ impl<'a> Problem<'a> {
         &self,
         coef: &[f64],
         intercept: f64,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<f64, Error> {
-        let losses = self.data.by_blocks(watch, |block| {
+        let losses = self.data.by_blocks(context, |block| {
             let mut p = memory::zeros(block.len());
             self.rows().products(block.start, coef, &mut p);
-            self.loss().values(&p, intercept, self.labels(block))
+            self.loss().values(&p, intercept, self.target_block(block))
         })?;
         Ok(losses.iter().sum::<f64>() / self.total_weight() + self.penalty.value(coef))
     }
 
-    /// `w = w(a)`, written over `coef`. Returns what the penalty takes off `D(a)`, `lambda h*(v)`.
+    /// Overwrites `coef` with `w(a)`. Returns `lambda h*(v)`, the penalty's term in `D(a)`.
     pub fn coef_of(
         &self,
         dual: &[f64],
         coef: &mut Vec<f64>,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<f64, Error> {
         coef.clear();
         memory::resize(coef, self.n_cols(), 0.0);
         if dual.iter().any(|&a| a != 0.0) {
             self.data
-                .add_rows(|i| self.rate(i) * dual[i], coef, watch)?;
+                .add_rows(|i| self.rate(i) * dual[i], coef, context)?;
         }
         Ok(self.penalty.to_model(coef))
     }
 
-    /// The term of row `i` in the gap, never negative but for rounding:
-    /// `phi(p) + phi*(-a) + a p` for the prediction `p` and the dual value `a`.
+    /// The term of row `i` in the gap, non-negative up to rounding: `phi(p) + phi*(-a) + a p` for
+    /// the prediction `p` and the dual value `a`.
     #[doc(hidden)]
     pub fn row_gap(&self, i: usize, p: f64, a: f64) -> f64 {
         let (loss, y) = (self.loss(), self.targets[i]);
         loss.value(p, y) + loss.conjugate(a, y) + a * p
     }
 
-    /// The values of a dual point, each brought into the domain of the loss: rounding, as in a mean
-    /// of values at a limit, can leave it.
+    /// The values of a dual point, each clamped to the domain of the loss, which rounding can
+    /// leave: for example in a mean of values at a limit.
     pub(crate) fn feasible<'d>(
         &'d self,
         dual: impl IntoIterator<Item = f64> + 'd,
@@ -327,94 +330,96 @@ impl<'a> Problem<'a> {
         })
     }
 
-    /// The model that a dual point defines and what the two prove, computed from scratch.
+    /// Computes, from scratch, the model that a dual point defines and their certificate.
     ///
     /// The dual values must lie in the domain of the loss. With an intercept they are first made
-    /// feasible ([`intercept::balance`]), and `P` is minimised over `b` to a relative `precision`,
-    /// searching from the last `point.intercept` on. The buffers of `point` are used again.
+    /// feasible ([`intercept::balance`]); then `P` is minimised over `b` to the relative
+    /// `precision`, starting from the present `point.intercept`. The buffers of `point` are reused.
     pub fn evaluate(
         &self,
         dual: impl IntoIterator<Item = f64>,
         precision: f64,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         point.dual.clear();
         memory::extend(&mut point.dual, dual);
-        self.evaluate_dual(precision, point, watch)
+        self.evaluate_dual(precision, point, context)
     }
 
-    /// [`Self::evaluate`], apart from what takes an iterator: to be compiled once for a problem.
+    /// The part of [`Self::evaluate`] that does not depend on the type of the iterator, so that it
+    /// is compiled only once.
     fn evaluate_dual(
         &self,
         precision: f64,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         self.balance(&mut point.dual);
         let mut coef = std::mem::take(&mut point.coef);
-        let conjugate = self.coef_of(&point.dual, &mut coef, watch)?;
+        let conjugate = self.coef_of(&point.dual, &mut coef, context)?;
         point.coef = coef;
-        let primal = self.settle(precision, point, watch)?;
-        let (dual, support) = self.dual(&point.dual, conjugate, watch)?;
+        let primal = self.find_intercept(precision, point, context)?;
+        let (dual, support) = self.dual(&point.dual, conjugate, context)?;
         point.certificate = Certificate::new(primal, dual, support);
         Ok(())
     }
 
-    /// What a model and a dual point prove that do not belong together, computed from scratch.
+    /// Computes, from scratch, the certificate of a model and a dual point that do not belong
+    /// together.
     ///
-    /// As [`Self::evaluate`], but for the coefficients, which are given; the intercept is the best
-    /// one for them.
+    /// As [`Self::evaluate`], except that the coefficients are given; the intercept is the best one
+    /// for them.
     pub fn evaluate_pair(
         &self,
         coef: impl IntoIterator<Item = f64>,
         dual: impl IntoIterator<Item = f64>,
         precision: f64,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
-        point.take(coef, dual);
-        let (_, dual) = self.evaluate_both(&mut point.dual, watch)?;
-        self.pair(dual, precision, point, watch)
+        point.assign(coef, dual);
+        let (_, dual) = self.evaluate_both(&mut point.dual, context)?;
+        self.pair(dual, precision, point, context)
     }
 
-    /// Makes a dual point feasible. Returns `w(a)`, `D(a)` and the number of dual values other than zero.
+    /// Makes a dual point feasible. Returns `w(a)`, `D(a)` and the number of non-zero dual values.
     fn evaluate_both(
         &self,
         dual: &mut [f64],
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(Vec<f64>, (f64, usize)), Error> {
         self.balance(dual);
         let mut coef = Vec::new();
-        let conjugate = self.coef_of(dual, &mut coef, watch)?;
-        let value = self.dual(dual, conjugate, watch)?;
+        let conjugate = self.coef_of(dual, &mut coef, context)?;
+        let value = self.dual(dual, conjugate, context)?;
         Ok((coef, value))
     }
 
-    /// Certifies the model of `point`, which is not the one of its dual point. That has the value and the number
-    /// of values other than zero that are given.
+    /// Certifies the model of `point`, which is not `w(a)` for its dual point. The value of the
+    /// dual point and its number of non-zero values are given.
     fn pair(
         &self,
         (dual, support): (f64, usize),
         precision: f64,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
-        let primal = self.settle(precision, point, watch)?;
-        let bound = dual - self.rounding_of(&point.dual, watch)?;
+        let primal = self.find_intercept(precision, point, context)?;
+        let bound = dual - self.rounding_of(&point.dual, context)?;
         point.certificate = Certificate::new(primal, bound, support);
         Ok(())
     }
 
-    /// What the rounding error of `w(a)` may do to `D(a)`, as a rule.
+    /// An estimate of how much the rounding error of `w(a)` can change `D(a)`.
     ///
-    /// The sum of the rows may all but cancel. In `D(a)` alone an error of it counts to second order, which a model of
-    /// another origin does not make up for.
-    fn rounding_of(&self, dual: &[f64], watch: &mut Watch<'_>) -> Result<f64, Error> {
-        // Errors are scaled before they are squared, which may overflow otherwise.
+    /// The sum of the rows may cancel almost completely. Within `D(a)` an error in that sum has
+    /// only a second-order effect, but a model from another source does not compensate for it.
+    fn rounding_of(&self, dual: &[f64], context: &mut RunContext<'_>) -> Result<f64, Error> {
+        // Errors are scaled before they are squared, because squares may overflow.
         let unit = 4.0 * f64::EPSILON * self.penalty.error_scale();
-        let squares = self.data.by_blocks(watch, |block| {
-            // Most dual values may be 0: their rows are not read.
+        let squares = self.data.by_blocks(context, |block| {
+            // Most dual values may be 0; their rows are not read.
             let norm_of = |i: usize| {
                 let mut sq_norm = [0.0];
                 self.rows().sq_norms(i, &mut sq_norm);
@@ -430,8 +435,8 @@ impl<'a> Problem<'a> {
         Ok(0.5 * squares.iter().sum::<f64>())
     }
 
-    /// [`Self::evaluate_pair`], or [`Self::evaluate`] where both are within the tolerance, or where it is and
-    /// `probably` had made it the first to be tried. Says whether it is the latter.
+    /// [`Self::evaluate_pair`], or [`Self::evaluate`] in two cases: both are within the tolerance,
+    /// or the latter is and `probably` asked to try it first. Returns whether it was the latter.
     pub(crate) fn evaluate_either(
         &self,
         coef: impl IntoIterator<Item = f64>,
@@ -439,12 +444,12 @@ impl<'a> Problem<'a> {
         probably: bool,
         (tol, precision): (f64, f64),
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<bool, Error> {
-        point.take(coef, dual);
-        let (coef, (dual, support)) = self.evaluate_both(&mut point.dual, watch)?;
+        point.assign(coef, dual);
+        let (coef, (dual, support)) = self.evaluate_both(&mut point.dual, context)?;
         if !probably {
-            self.pair((dual, support), precision, point, watch)?;
+            self.pair((dual, support), precision, point, context)?;
             if !point.certificate.is_within(tol) {
                 return Ok(false);
             }
@@ -456,7 +461,7 @@ impl<'a> Problem<'a> {
             intercept: point.intercept,
             ..Point::default()
         };
-        let primal = self.settle(precision, &mut of_dual, watch)?;
+        let primal = self.find_intercept(precision, &mut of_dual, context)?;
         of_dual.certificate = Certificate::new(primal, dual, support);
         if of_dual.certificate.is_within(tol) {
             *point = of_dual;
@@ -465,36 +470,37 @@ impl<'a> Problem<'a> {
         point.dual = of_dual.dual;
         point.predictions = of_dual.predictions;
         if probably {
-            self.pair((dual, support), precision, point, watch)?;
+            self.pair((dual, support), precision, point, context)?;
         } else {
-            self.predict(point, watch)?;
+            self.predict(point, context)?;
         }
         Ok(false)
     }
 
-    /// As [`Self::evaluate_pair`], but for the dual point, which is the better of `dual` and of
-    /// `a_i = -phi'(x_i.w + b)`. Near the optimum of a differentiable loss the latter is the better
-    /// one, whatever has led there.
+    /// As [`Self::evaluate_pair`], except that the dual point is the better of `dual` and
+    /// `a_i = -phi'(x_i.w + b)`. Near the optimum of a differentiable loss the latter is better,
+    /// whatever the solver.
     pub fn evaluate_model(
         &self,
         coef: impl IntoIterator<Item = f64>,
         dual: impl IntoIterator<Item = f64>,
         precision: f64,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let precision = self.slopes_precision(precision);
-        self.evaluate_pair(coef, dual, precision, point, watch)?;
-        self.try_slopes(point, watch)
+        self.evaluate_pair(coef, dual, precision, point, context)?;
+        self.try_slopes(point, context)
     }
 
-    /// Replaces a model that is worse than that without coefficients by the latter: no run may return what is worse
-    /// than no model at all. Says whether it has. The predictions of `point` do not count afterwards.
+    /// Replaces a model that is worse than zero coefficients by zero coefficients: no run may
+    /// return anything worse than that. Returns whether it did. The predictions of `point` are
+    /// invalid afterwards.
     pub(crate) fn prefer_zero(
         &self,
         precision: f64,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<bool, Error> {
         let Certificate { primal, gap, .. } = point.certificate;
         if self.penalty.proves_better_than_zero(&point.coef, gap) {
@@ -504,7 +510,7 @@ impl<'a> Problem<'a> {
         let coef = std::mem::replace(&mut point.coef, nothing);
         let intercept = std::mem::take(&mut point.intercept);
         let precision = self.slopes_precision(precision);
-        let at_zero = self.settle(precision, point, watch)?;
+        let at_zero = self.find_intercept(precision, point, context)?;
         if !at_zero.is_finite() {
             return Err(Error::Overflow {
                 what: "the objective without coefficients",
@@ -514,14 +520,14 @@ impl<'a> Problem<'a> {
             (point.coef, point.intercept) = (coef, intercept);
             return Ok(false);
         }
-        let (_, dual) = self.evaluate_both(&mut point.dual, watch)?;
-        self.pair(dual, precision, point, watch)?;
-        self.try_slopes(point, watch)?;
+        let (_, dual) = self.evaluate_both(&mut point.dual, context)?;
+        self.pair(dual, precision, point, context)?;
+        self.try_slopes(point, context)?;
         Ok(true)
     }
 
-    /// The precision of an intercept whose slopes are to be a dual point: they add up to 0 where it is the best one, and
-    /// what is left would cost the dual point as much.
+    /// The precision of the intercept where slopes are to serve as a dual point. They add up to 0
+    /// at the best intercept, and any remainder costs the dual point as much.
     fn slopes_precision(&self, precision: f64) -> f64 {
         if self.loss().has_kinks() {
             precision
@@ -530,26 +536,27 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// Replaces the dual point by `a_i = -phi'(x_i.w + b)`, the mean of both sides at a kink, if that is the
-    /// better one.
-    fn try_slopes(&self, point: &mut Point, watch: &mut Watch<'_>) -> Result<(), Error> {
+    /// Replaces the dual point by `a_i = -phi'(x_i.w + b)`, the mean of both sides at a kink, if
+    /// that is better.
+    fn try_slopes(&self, point: &mut Point, context: &mut RunContext<'_>) -> Result<(), Error> {
         let b = point.intercept;
-        let apart = if self.fit_intercept {
-            intercept::apart(self.loss(), b, point.certificate.primal)
+        let offset = if self.fit_intercept {
+            intercept::kink_offset(self.loss(), b, point.certificate.primal)
         } else {
             0.0
         };
         let mut slopes = memory::zeros(self.n_rows());
-        watch.fill(&mut slopes, self.data.block_size(), |from, slopes| {
+        context.fill(&mut slopes, self.data.block_size(), |from, slopes| {
             let block = from..from + slopes.len();
-            let (p, labels) = (&point.predictions[block.clone()], self.labels(block));
-            let sides = (b - apart, b + apart);
-            self.loss().mixed_dual_values(p, sides, 0.5, labels, slopes);
+            let (p, targets) = (&point.predictions[block.clone()], self.target_block(block));
+            let sides = (b - offset, b + offset);
+            self.loss()
+                .mixed_dual_values(p, sides, 0.5, targets, slopes);
         })?;
         self.balance(&mut slopes);
         let mut of_slopes = Vec::new();
-        let conjugate = self.coef_of(&slopes, &mut of_slopes, watch)?;
-        let (dual, support) = self.dual(&slopes, conjugate, watch)?;
+        let conjugate = self.coef_of(&slopes, &mut of_slopes, context)?;
+        let (dual, support) = self.dual(&slopes, conjugate, context)?;
         if dual > point.certificate.dual || point.certificate.dual.is_nan() {
             point.certificate = Certificate::new(point.certificate.primal, dual, support);
             point.dual = slopes;
@@ -560,31 +567,35 @@ impl<'a> Problem<'a> {
     /// Makes a dual point feasible if there is an intercept.
     fn balance(&self, a: &mut [f64]) {
         if self.fit_intercept {
-            intercept::balance(a, |i| self.mass(i));
+            intercept::balance(a, |i| self.weight_fraction(i));
         }
     }
 
-    /// Predictions for the coefficients of `point`.
-    pub(crate) fn predict(&self, point: &mut Point, watch: &mut Watch<'_>) -> Result<(), Error> {
+    /// Computes the predictions for the coefficients of `point`.
+    pub(crate) fn predict(
+        &self,
+        point: &mut Point,
+        context: &mut RunContext<'_>,
+    ) -> Result<(), Error> {
         let Point {
             coef, predictions, ..
         } = point;
         predictions.clear();
         memory::resize(predictions, self.n_rows(), 0.0);
         if coef.iter().any(|&w| w != 0.0) {
-            self.data.products(coef, predictions, watch)?;
+            self.data.products(coef, predictions, context)?;
         }
         Ok(())
     }
 
-    /// Predictions and intercept for the coefficients of `point`; returns `P`.
-    fn settle(
+    /// Computes predictions and intercept for the coefficients of `point`; returns `P`.
+    fn find_intercept(
         &self,
         precision: f64,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<f64, Error> {
-        self.predict(point, watch)?;
+        self.predict(point, context)?;
         let Point {
             coef,
             intercept: b,
@@ -596,33 +607,33 @@ impl<'a> Problem<'a> {
             {
                 self.best_constant(*b, precision)
             } else {
-                self.best_intercept(predictions, *b, precision, watch)?
+                self.best_intercept(predictions, *b, precision, context)?
             };
             *b = minimum.b;
             minimum.value
         } else {
             *b = 0.0;
-            let sums = self.data.by_blocks(watch, |block| {
-                let labels = self.labels(block.clone());
-                self.loss().values(&predictions[block], 0.0, labels)
+            let sums = self.data.by_blocks(context, |block| {
+                let targets = self.target_block(block.clone());
+                self.loss().values(&predictions[block], 0.0, targets)
             })?;
             sums.iter().sum::<f64>() / self.total_weight()
         };
         Ok(mean + self.penalty.value(coef))
     }
 
-    /// `D(a)`, of which the penalty has this part, and the number of dual values other than zero.
+    /// `D(a)`, given its penalty term, and the number of non-zero dual values.
     fn dual(
         &self,
         a: &[f64],
         conjugate: f64,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(f64, usize), Error> {
-        let blocks = self.data.by_blocks(watch, |block| {
-            let labels = self.labels(block.clone());
+        let blocks = self.data.by_blocks(context, |block| {
+            let targets = self.target_block(block.clone());
             let counts = |i: &usize| a[*i] != 0.0 && self.weight(*i) > 0.0;
             let support = block.clone().filter(counts).count();
-            (self.loss().conjugates(&a[block], labels), support)
+            (self.loss().conjugates(&a[block], targets), support)
         })?;
         let conjugates: f64 = blocks.iter().map(|block| block.0).sum();
         let support = blocks.iter().map(|block| block.1).sum();
@@ -630,72 +641,74 @@ impl<'a> Problem<'a> {
         Ok((dual, support))
     }
 
-    /// Targets and weights of a block of rows.
-    pub(crate) fn labels(&self, block: Range<usize>) -> Labels<'a> {
-        Labels {
+    /// The targets and weights of a block of rows.
+    pub(crate) fn target_block(&self, block: Range<usize>) -> TargetBlock<'a> {
+        TargetBlock {
             c: self.data.weights().map(|c| &c[block.clone()]),
             y: &self.targets[block],
         }
     }
 
-    /// Whether `P` and the gap are 0 up to what the rounding of predictions does to `P`, so that no
-    /// tolerance relative to `P` can be met: the model fits perfectly.
+    /// Whether the model fits perfectly: `P` and the gap are 0 up to the effect that rounding of
+    /// the predictions has on `P`. Then no tolerance relative to `P` can be met.
     #[doc(hidden)]
     pub fn is_perfect(&self, point: &Point) -> bool {
         let sums = self.data.blocks().map(|block| {
-            let labels = self.labels(block.clone());
+            let targets = self.target_block(block.clone());
             let p = &point.predictions[block];
             let unit = 64.0 * f64::EPSILON;
-            self.loss().rounding(p, unit, point.intercept, labels)
+            self.loss().rounding(p, unit, point.intercept, targets)
         });
-        // Or what underflow leaves.
-        let floor = (sums.sum::<f64>() / self.total_weight()).max(intercept::LEAST_MASS);
+        // Or up to underflow.
+        let floor = (sums.sum::<f64>() / self.total_weight()).max(intercept::MIN_MASS);
         floor.is_finite() && point.certificate.primal <= floor && point.certificate.gap <= floor
     }
 
-    /// The best `b` for the predictions `x_i.w`, and the mean of the losses there.
+    /// The best `b` for the predictions `x_i.w`, and the mean loss there.
     pub(crate) fn best_intercept(
         &self,
         predictions: &[f64],
         start: f64,
         precision: f64,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Minimum, Error> {
-        let reach = intercept::reach(self.loss());
-        intercept::try_minimise(start, reach, precision, |b| {
-            self.mean_loss(predictions, b, watch)
+        let inverse_curvature = intercept::inverse_curvature(self.loss());
+        intercept::try_minimise(start, inverse_curvature, precision, |b| {
+            self.mean_loss(predictions, b, context)
         })
     }
 
-    /// The mean of the losses for the predictions `x_i.w` and the intercept `b`, and its slope along `b`.
+    /// The mean loss for the predictions `x_i.w` and the intercept `b`, and its derivative with
+    /// respect to `b`.
     pub(crate) fn mean_loss(
         &self,
         predictions: &[f64],
         b: f64,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(f64, f64), Error> {
-        self.mean_of_pairs(watch, |block| {
-            let labels = self.labels(block.clone());
+        self.mean_of_pairs(context, |block| {
+            let targets = self.target_block(block.clone());
             self.loss()
-                .values_and_slopes(&predictions[block], b, labels)
+                .values_and_slopes(&predictions[block], b, targets)
         })
     }
 
-    /// The sums over all rows of pairs that `work` sums over a block, divided by `W`.
+    /// The sums over all rows, divided by `W`, of the pairs that `work` sums over a block.
     pub(crate) fn mean_of_pairs(
         &self,
-        watch: &mut Watch<'_>,
+        context: &mut RunContext<'_>,
         work: impl Fn(Range<usize>) -> (f64, f64) + Sync,
     ) -> Result<(f64, f64), Error> {
-        let blocks = self.data.by_blocks(watch, work)?;
+        let blocks = self.data.by_blocks(context, work)?;
         let add = |sum: (f64, f64), more: (f64, f64)| (sum.0 + more.0, sum.1 + more.1);
         let (value, slope) = blocks.into_iter().fold((0.0, 0.0), add);
         Ok((value / self.total_weight(), slope / self.total_weight()))
     }
 
-    /// The best `b` for predictions of 0, and the mean of the losses there: rows of one label are all alike.
+    /// The best `b` for predictions of 0, and the mean loss there. All rows with the same label are
+    /// alike.
     fn best_constant(&self, start: f64, precision: f64) -> Minimum {
-        // Each on its own: the weight of a label may be next to nothing beside that of the other.
+        // Summed separately: the weight of one label may be negligible relative to the other.
         let shares = [1.0, -1.0].map(|label| {
             let has_it = |y: &&f64| **y == label;
             let weight = match self.data.weights() {
@@ -707,47 +720,52 @@ impl<'a> Problem<'a> {
             };
             (label, weight / self.total_weight())
         });
-        intercept::minimise(start, intercept::reach(self.loss()), precision, |b| {
-            shares
-                .iter()
-                .fold((0.0, 0.0), |(value, slope), &(y, share)| {
-                    let more = |sum: f64, of_label: f64| sum + weigh(share, of_label);
-                    (
-                        more(value, self.loss().value(b, y)),
-                        more(slope, self.loss().slope(b, y)),
-                    )
-                })
-        })
+        intercept::minimise(
+            start,
+            intercept::inverse_curvature(self.loss()),
+            precision,
+            |b| {
+                shares
+                    .iter()
+                    .fold((0.0, 0.0), |(value, slope), &(y, share)| {
+                        let more = |sum: f64, of_label: f64| sum + weighted(share, of_label);
+                        (
+                            more(value, self.loss().value(b, y)),
+                            more(slope, self.loss().slope(b, y)),
+                        )
+                    })
+            },
+        )
     }
 }
 
-/// To what part of `P` the intercept is the best one where the slopes there are to be a dual point.
+/// The relative precision of the intercept where the slopes at it are to serve as a dual point.
 const SLOPES_PRECISION: f64 = 1e-14;
 
-/// `c v`, where an infinite `v` of an absent row counts for nothing.
+/// `c v`, where a row of weight 0 contributes nothing even if `v` is infinite.
 #[inline]
-fn weigh(c: f64, v: f64) -> f64 {
+fn weighted(c: f64, v: f64) -> f64 {
     if c == 0.0 { 0.0 } else { c * v }
 }
 
-/// A feasible dual point, a model (mostly the one that it defines), and what they prove; see
+/// A feasible dual point, a model (usually `w(a)`), and their certificate; see
 /// [`Problem::evaluate`].
 #[derive(Debug, Clone)]
 pub struct Point {
     /// `a`.
     pub dual: Vec<f64>,
-    /// `w(a)`, or the model that was given.
+    /// `w(a)`, or a model that was given.
     pub coef: Vec<f64>,
     /// The best `b` for this `w`.
     pub intercept: f64,
     /// `x_i.w`, without the intercept.
     pub predictions: Vec<f64>,
-    /// What `w`, `b` and `a` prove.
+    /// The certificate of `w`, `b` and `a`.
     pub certificate: Certificate,
 }
 
 impl Point {
-    /// The point 0 of a problem, with no certificate.
+    /// The point 0 of a problem, without a certificate.
     pub(crate) fn zero(n_rows: usize, n_cols: usize) -> Self {
         Self {
             dual: memory::zeros(n_rows),
@@ -757,8 +775,8 @@ impl Point {
         }
     }
 
-    /// Becomes a copy of another point, but for its predictions, in the memory that it has.
-    pub(crate) fn hold(&mut self, other: &Self) {
+    /// Copies another point, except for its predictions, reusing the memory.
+    pub(crate) fn copy_from(&mut self, other: &Self) {
         memory::assign(&mut self.dual, &other.dual);
         memory::assign(&mut self.coef, &other.coef);
         self.intercept = other.intercept;
@@ -766,15 +784,15 @@ impl Point {
         self.predictions = Vec::new();
     }
 
-    /// Becomes a model and a dual point, in the memory that it has.
-    fn take(&mut self, coef: impl IntoIterator<Item = f64>, dual: impl IntoIterator<Item = f64>) {
+    /// Overwrites the model and the dual point, reusing the memory.
+    fn assign(&mut self, coef: impl IntoIterator<Item = f64>, dual: impl IntoIterator<Item = f64>) {
         self.coef.clear();
         memory::extend(&mut self.coef, coef);
         self.dual.clear();
         memory::extend(&mut self.dual, dual);
     }
 
-    /// Lets the next evaluation search for the best intercept from `intercept` on, if that is a number.
+    /// Makes the next evaluation search for the best intercept from `intercept`, if that is finite.
     pub(crate) fn search_from(&mut self, intercept: f64) {
         if intercept.is_finite() {
             self.intercept = intercept;

@@ -1,74 +1,77 @@
-//! A reserve of memory for small allocations.
+//! An allocator with a reserve of memory for small allocations.
 //!
-//! Memory whose size depends on the data is asked for by [`crate::memory`], which raises an error if there is none. All
-//! other allocations, of some bytes each and most of them in libraries, would end the process. Where one of them fails,
-//! the reserve is given back to the system, and it is tried again; from then on, whoever asks for memory by
-//! [`crate::memory`] gets the error, and the call that is under way ends. The next call fills the reserve again.
+//! Memory whose size depends on the data is allocated by [`crate::memory`], which raises an error
+//! if there is not enough. All other allocations, of a few bytes each and most of them in
+//! libraries, would abort the process if they failed. When one of them fails, this allocator
+//! returns its reserve to the system and retries. From then on, every request to [`crate::memory`]
+//! fails, which ends the call in progress. The next call refills the reserve.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// All that is not asked for by [`crate::memory`] is smaller.
+/// Allocations outside [`crate::memory`] are smaller than this.
 const SMALL: usize = 1 << 14;
 
-/// Enough for what is allocated on the way from where an error is raised to where it is returned.
+/// Enough for all allocations on the way from raising an error to returning it.
 const RESERVE: Layout = match Layout::from_size_align(1 << 20, 16) {
     Ok(layout) => layout,
     Err(_) => unreachable!(),
 };
 
-/// The allocator of the extension for Python.
+/// The allocator of the Python extension.
 pub(crate) struct WithReserve {
-    held: AtomicPtr<u8>,
-    /// Told whether the reserve has been used.
-    tell: fn(bool),
+    block: AtomicPtr<u8>,
+    /// Called with whether the reserve has been used.
+    on_use: fn(bool),
 }
 
 impl WithReserve {
-    pub(crate) const fn new(tell: fn(bool)) -> Self {
+    pub(crate) const fn new(on_use: fn(bool)) -> Self {
         Self {
-            held: AtomicPtr::new(ptr::null_mut()),
-            tell,
+            block: AtomicPtr::new(ptr::null_mut()),
+            on_use,
         }
     }
 
-    /// Fills the reserve, if it is empty and there is memory.
+    /// Fills the reserve if it is empty and memory is available.
     pub(crate) fn fill(&self) {
-        if self.held.load(Ordering::Acquire).is_null() {
-            // SAFETY: the layout is not of size 0.
+        if self.block.load(Ordering::Acquire).is_null() {
+            // SAFETY: the size of the layout is not 0.
             let block = unsafe { System.alloc(RESERVE) };
             if block.is_null() {
                 return;
             }
-            let swapped = self.held.compare_exchange(
+            let swapped = self.block.compare_exchange(
                 ptr::null_mut(),
                 block,
                 Ordering::AcqRel,
                 Ordering::Acquire,
             );
             if swapped.is_err() {
-                // SAFETY: another thread was faster, and this block is nobody's.
+                // SAFETY: another thread filled the reserve first, so this block was never shared.
                 unsafe { System.dealloc(block, RESERVE) };
             }
         }
-        (self.tell)(false);
+        (self.on_use)(false);
     }
 
-    /// Gives the reserve back to the system; says whether there was any.
+    /// Returns the reserve to the system. Returns whether there was one.
     #[cold]
     fn release(&self) -> bool {
-        let block = self.held.swap(ptr::null_mut(), Ordering::AcqRel);
+        let block = self.block.swap(ptr::null_mut(), Ordering::AcqRel);
         if block.is_null() {
             return false;
         }
-        (self.tell)(true);
-        // SAFETY: the block was allocated with this layout, and whoever has swapped it out is alone with it.
+        (self.on_use)(true);
+        // SAFETY: the block was allocated with this layout, and only the thread that swapped it out
+        // holds it.
         unsafe { System.dealloc(block, RESERVE) };
         true
     }
 
-    /// `attempt()`, which allocates so many bytes; once more if it is a small allocation that fails.
+    /// Runs `attempt()`, which allocates `size` bytes; if a small allocation fails, releases the
+    /// reserve and retries once.
     #[inline]
     fn retried(&self, size: usize, attempt: impl Fn() -> *mut u8) -> *mut u8 {
         let block = attempt();
@@ -79,63 +82,29 @@ impl WithReserve {
     }
 }
 
-// SAFETY: every block comes from the system's allocator, and goes back to it, with the layout that was asked for.
+// SAFETY: every block comes from the system allocator and is returned to it with the layout it was
+// requested with.
 unsafe impl GlobalAlloc for WithReserve {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller vouches for.
+        // SAFETY: guaranteed by the caller.
         self.retried(layout.size(), || unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as the caller vouches for.
+        // SAFETY: guaranteed by the caller.
         self.retried(layout.size(), || unsafe { System.alloc_zeroed(layout) })
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as the caller vouches for; a failed attempt leaves the block as it is.
+        // SAFETY: guaranteed by the caller; a failed attempt leaves the block as it was.
         self.retried(size, || unsafe { System.realloc(block, layout, size) })
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: as the caller vouches for.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(block, layout) };
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::AtomicBool;
-
-    #[test]
-    fn the_reserve_serves_small_allocations_once() {
-        static IS_USED: AtomicBool = AtomicBool::new(false);
-        let reserve = WithReserve::new(|is_used| IS_USED.store(is_used, Ordering::Release));
-        let failing = || ptr::null_mut();
-        // Empty: nothing to be tried again.
-        assert!(reserve.retried(8, failing).is_null());
-        reserve.fill();
-        assert!(!reserve.held.load(Ordering::Acquire).is_null());
-        let attempts = std::cell::Cell::new(0);
-        let second = |block: *mut u8| {
-            attempts.set(attempts.get() + 1);
-            if attempts.get() == 2 {
-                block
-            } else {
-                ptr::null_mut()
-            }
-        };
-        let mut byte = 0_u8;
-        let at = &raw mut byte;
-        // Large ones fail, as they are expected to.
-        assert!(reserve.retried(SMALL + 1, || second(at)).is_null());
-        attempts.set(0);
-        assert_eq!(reserve.retried(SMALL, || second(at)), at);
-        attempts.set(0);
-        assert!(reserve.retried(SMALL, || second(at)).is_null());
-        assert!(IS_USED.load(Ordering::Acquire));
-        reserve.fill();
-        assert!(!IS_USED.load(Ordering::Acquire));
-        assert!(reserve.release());
-    }
-}
+mod tests;

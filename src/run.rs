@@ -1,16 +1,16 @@
-//! What all solvers share: the budget of a run, who watches it, its history, and its result.
+//! What all solvers share: the budget of a run, its monitor, its history and its result.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use cpu_time::{ProcessTime, ThreadTime};
 
-use crate::crew::Crew;
 use crate::error::Error;
 use crate::loss::{Link, Target};
 use crate::memory;
+use crate::threads::ThreadPool;
 
-/// How close a run shall come to the optimum, and what it may cost.
+/// How close a run must come to the optimum, and what it may cost.
 ///
 /// ```
 /// use std::time::Duration;
@@ -32,7 +32,7 @@ pub struct Budget {
     pub tol: f64,
     /// Stop after this many epochs.
     pub max_epochs: usize,
-    /// Stop when this much time has passed since the start of the run.
+    /// Stop once this much time has passed since the start of the run.
     pub max_time: Option<Duration>,
     /// Evaluate at every multiple of this many epochs, which may be a fraction of one, for the history. It changes nothing
     /// else. `None` records the evaluations that the solver itself makes, which are few enough to cost little.
@@ -51,7 +51,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Checks the ranges.
+    /// Checks that all settings are in range.
     pub fn check(&self) -> Result<(), Error> {
         if !(self.tol.is_finite() && self.tol >= 0.0) {
             return Err(parameter("tol", self.tol, "a finite number >= 0"));
@@ -70,7 +70,7 @@ impl Budget {
     }
 }
 
-/// An error about a setting.
+/// The error for a setting that is out of range.
 pub(crate) fn parameter(name: &'static str, found: impl ToString, expected: &'static str) -> Error {
     Error::Parameter {
         name,
@@ -79,7 +79,7 @@ pub(crate) fn parameter(name: &'static str, found: impl ToString, expected: &'st
     }
 }
 
-/// What a pair of a model and a feasible dual point proves: `primal - gap <= optimum <= primal`.
+/// What a model and a feasible dual point prove together: `primal - gap <= optimum <= primal`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Certificate {
@@ -87,15 +87,15 @@ pub struct Certificate {
     pub primal: f64,
     /// `D(a)`, recomputed from all rows.
     pub dual: f64,
-    /// `primal - dual`: how far above the optimum the model can be at most. Not negative, but for
-    /// rounding.
+    /// `primal - dual`: an upper bound on how far the model is above the optimum. Non-negative up
+    /// to rounding.
     pub gap: f64,
-    /// Number of rows of positive weight with a dual value other than zero.
+    /// Number of rows of positive weight whose dual value is not zero.
     pub support: usize,
 }
 
 impl Certificate {
-    /// What `P` and `D` prove together.
+    /// The certificate of these two objectives.
     pub(crate) fn new(primal: f64, dual: f64, support: usize) -> Self {
         Self {
             primal,
@@ -105,8 +105,8 @@ impl Certificate {
         }
     }
 
-    /// Whether `gap <= tol * primal`. Never for `tol = 0`, which asks for all epochs: a gap that
-    /// rounding has made zero or less proves nothing.
+    /// Whether `gap <= tol * primal`. Always false for `tol = 0`, which asks for all epochs: a gap
+    /// that rounding has made zero or negative proves nothing.
     pub fn is_within(&self, tol: f64) -> bool {
         tol > 0.0 && self.gap.is_finite() && self.gap <= tol * self.primal
     }
@@ -117,18 +117,18 @@ impl Certificate {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum StopReason {
-    /// The tolerance is reached: `gap <= tol * primal`.
+    /// Converged: `gap <= tol * primal`.
     Converged,
-    /// All epochs are used up.
+    /// The maximum number of epochs was reached.
     MaxEpochs,
-    /// All time is used up.
+    /// The time limit was reached.
     MaxTime,
-    /// The monitor asked to stop.
+    /// The monitor asked the run to stop.
     Callback,
-    /// The model fits perfectly: `P` and the gap are 0 up to rounding, which keeps the gap from being small
-    /// beside `P`.
+    /// The model fits perfectly: `P` and the gap are 0 up to rounding, so the gap cannot become
+    /// small relative to `P`.
     Perfect,
-    /// Rounding keeps `P` and `D` where they are, short of the tolerance.
+    /// Rounding prevents any further progress of `P` and `D`, short of the tolerance.
     Precision,
 }
 
@@ -146,19 +146,19 @@ impl StopReason {
     }
 }
 
-/// What a run does at a moment.
+/// What a run is currently doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Phase {
-    /// The steps of the solver itself.
+    /// The solver's own steps.
     #[default]
     Plain,
-    /// The first epoch of SDCA, done by the modified SGD.
+    /// The first epoch of SDCA, done by modified SGD.
     Sgd,
-    /// The steps of SDCA, and steps along what its passes have changed.
+    /// SDCA steps with momentum: further steps along the change that its passes have made.
     Momentum,
-    /// The same inside an outer loop of proximal point steps.
+    /// The same, inside an outer loop of proximal point steps.
     Proximal,
     /// Newton's method.
     Newton,
@@ -177,27 +177,27 @@ impl Phase {
     }
 }
 
-/// One line of a run's history.
+/// One entry of a run's history.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Record {
-    /// Epochs done, which may be a fraction.
+    /// Epochs completed, possibly a fraction.
     pub epoch: f64,
-    /// Seconds of pure work since the start, without the time spent on evaluations.
+    /// Seconds since the start, excluding evaluations.
     pub seconds: f64,
-    /// The same in seconds of processor time: of this thread or, while work is shared by several, of
-    /// the whole process.
+    /// The same in seconds of processor time: of this thread or, while several threads share the
+    /// work, of the whole process.
     pub cpu_seconds: f64,
-    /// What the point that would be returned now proves.
+    /// The certificate of the point that would be returned now.
     pub certificate: Certificate,
-    /// What has led to it.
+    /// The phase that produced it.
     pub phase: Phase,
 }
 
-/// What a monitor is shown at each evaluation.
+/// What a monitor receives at each evaluation.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
-    /// The line added to the history.
+    /// The entry added to the history.
     pub record: Record,
     /// Coefficients of the model that would be returned now.
     pub coef: &'a [f64],
@@ -205,9 +205,10 @@ pub struct Progress<'a> {
     pub intercept: f64,
 }
 
-/// Watches a run from outside; the core knows of callbacks, signals and progress only through it.
+/// Observes a run and may end it. Callbacks, signals and progress reports all reach the core
+/// through this trait.
 ///
-/// A closure that takes a [`Progress`] is one:
+/// A closure that takes a [`Progress`] is a monitor:
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -219,11 +220,11 @@ pub struct Progress<'a> {
 /// let problem = Problem::builder(Data::dense(&x)?, &y, Log).build()?;
 ///
 /// let mut gaps = Vec::new();
-/// let mut watch = |progress: &Progress<'_>| {
+/// let mut monitor = |progress: &Progress<'_>| {
 ///     gaps.push(progress.record.certificate.gap);
 ///     ControlFlow::Continue(())
 /// };
-/// let fit = Sdca::default().solve(&problem, &Budget::default(), None, &mut watch)?;
+/// let fit = Sdca::default().solve(&problem, &Budget::default(), None, &mut monitor)?;
 /// assert_eq!(gaps.last(), Some(&fit.certificate.gap));
 /// # Ok::<(), Error>(())
 /// ```
@@ -233,18 +234,18 @@ pub trait Monitor {
         ControlFlow::Continue(())
     }
 
-    /// Called about every [`LOOK_EVERY`], also inside an epoch and inside an evaluation; `Break`
-    /// abandons the run with [`Error::Interrupted`].
-    fn look(&mut self) -> ControlFlow<()> {
+    /// Called about once every [`HEARTBEAT`], also within an epoch and within an evaluation;
+    /// `Break` aborts the run with [`Error::Interrupted`].
+    fn check(&mut self) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
 
-/// A monitor that lets everything pass.
+/// A monitor that does nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unwatched;
+pub struct NoMonitor;
 
-impl Monitor for Unwatched {}
+impl Monitor for NoMonitor {}
 
 impl<F: FnMut(&Progress<'_>) -> ControlFlow<()>> Monitor for F {
     fn record(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
@@ -252,41 +253,42 @@ impl<F: FnMut(&Progress<'_>) -> ControlFlow<()>> Monitor for F {
     }
 }
 
-/// Time between two calls of [`Monitor::look`]. Half of the 0.2 s that we promise, because the
+/// Time between two calls of [`Monitor::check`]. Half of the 0.2 s that we guarantee, because the
 /// clock is read only once per block of rows.
-pub const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub const HEARTBEAT: Duration = Duration::from_millis(100);
 
-/// Stored entries between two looks at the clock: well under a millisecond of work.
+/// Stored entries between two readings of the clock: well under a millisecond of work.
 pub(crate) const BLOCK: usize = 1 << 17;
 
-/// The clock of a run. Solvers give it a sign of life after each block of rows.
-pub struct Watch<'m> {
+/// What a run carries with it: its clock, its monitor and its threads. Solvers send a heartbeat
+/// after each block of rows.
+pub struct RunContext<'m> {
     monitor: &'m mut dyn Monitor,
     started: Instant,
-    looked: Instant,
+    last_heartbeat: Instant,
     evaluating: Duration,
     cpu: CpuClock,
     cpu_started: Duration,
     cpu_evaluating: Duration,
-    /// Seconds of work, and of processor time, that were spent before the start.
-    before: (f64, f64),
+    /// Seconds of work, and of processor time, spent before the start.
+    earlier: (f64, f64),
     deadline: Option<Instant>,
-    crew: Crew,
+    pool: ThreadPool,
 }
 
-/// Stored entries from which on a pass is worth sharing.
-const WORTH_SHARING: usize = 1 << 18;
+/// The smallest number of stored entries for which a pass is shared among threads.
+const MIN_SHARED_ENTRIES: usize = 1 << 18;
 
-/// Stored entries per column from which on a pass is worth sharing: a model that is nearly as large as
-/// the data has to travel from core to core. (Text with 7 to 16 entries per column took two threads 3 %
-/// longer than one.)
+/// The smallest number of stored entries per column for which a pass is shared: a model nearly as
+/// large as the data has to travel from core to core. (On text with 7 to 16 entries per column, two
+/// threads took 3 % longer than one.)
 const ENTRIES_PER_COLUMN: usize = 32;
 
-/// Parts of a pass between two signs of life. The threads come to rest there, which costs them about as much as
-/// 2 parts.
-const PARTS: usize = 64;
+/// Parts of a pass between two heartbeats. The threads synchronise there, which costs them about as
+/// much as 2 parts.
+const PARTS_PER_HEARTBEAT: usize = 64;
 
-/// Whose processor time is counted.
+/// Which processor time is counted.
 #[derive(Debug, Clone, Copy)]
 enum CpuClock {
     Thread,
@@ -299,48 +301,48 @@ impl CpuClock {
             Self::Thread => ThreadTime::try_now().map(|time| time.as_duration()),
             Self::Process => ProcessTime::try_now().map(|time| time.as_duration()),
         };
-        // Systems without such a clock report no processor time.
+        // Systems without such a clock report a processor time of 0.
         now.unwrap_or_default()
     }
 }
 
-impl<'m> Watch<'m> {
+impl<'m> RunContext<'m> {
     /// Starts the clock.
     pub fn new(max_time: Option<Duration>, monitor: &'m mut dyn Monitor) -> Self {
         let started = Instant::now();
         Self {
             monitor,
             started,
-            looked: started,
+            last_heartbeat: started,
             evaluating: Duration::ZERO,
             cpu: CpuClock::Thread,
             cpu_started: CpuClock::Thread.now(),
             cpu_evaluating: Duration::ZERO,
-            before: (0.0, 0.0),
-            // A time limit beyond what the clock can count is no limit.
+            earlier: (0.0, 0.0),
+            // A time limit beyond the range of the clock is no limit.
             deadline: max_time.and_then(|limit| started.checked_add(limit)),
-            crew: Crew::default(),
+            pool: ThreadPool::default(),
         }
     }
 
-    /// Lets up to `n_threads` threads share the passes over `n_stored` entries of `n_cols` columns, if
-    /// that pays.
-    pub(crate) fn engage(
+    /// Lets up to `n_threads` threads share the passes over `n_stored` entries in `n_cols` columns,
+    /// if that is faster.
+    pub(crate) fn set_threads(
         &mut self,
         n_threads: usize,
         n_stored: usize,
         n_cols: usize,
     ) -> Result<(), Error> {
         let is_worth_sharing =
-            n_stored >= WORTH_SHARING && n_stored >= ENTRIES_PER_COLUMN.saturating_mul(n_cols);
-        self.crew = Crew::new(n_threads, is_worth_sharing)?;
-        if self.crew.is_shared() {
+            n_stored >= MIN_SHARED_ENTRIES && n_stored >= ENTRIES_PER_COLUMN.saturating_mul(n_cols);
+        self.pool = ThreadPool::new(n_threads, is_worth_sharing)?;
+        if self.pool.is_shared() {
             self.count_all_threads();
         }
         Ok(())
     }
 
-    /// `take(work(part))` for the parts `0..count` of a pass in their order, with signs of life in
+    /// Calls `take(work(part))` for the parts `0..count` of a pass, in order, with heartbeats in
     /// between. The threads share the work.
     pub(crate) fn fold<T: Send>(
         &mut self,
@@ -348,15 +350,17 @@ impl<'m> Watch<'m> {
         work: impl Fn(usize) -> T + Sync,
         mut take: impl FnMut(T),
     ) -> Result<(), Error> {
-        for from in (0..count).step_by(PARTS) {
-            let parts = self.crew.map(from..count.min(from + PARTS), &work);
+        for from in (0..count).step_by(PARTS_PER_HEARTBEAT) {
+            let parts = self
+                .pool
+                .map(from..count.min(from + PARTS_PER_HEARTBEAT), &work);
             parts.into_iter().for_each(&mut take);
-            self.beat()?;
+            self.heartbeat()?;
         }
         Ok(())
     }
 
-    /// The results of `work(part)` for the parts `0..count` of a pass, see [`Self::fold`].
+    /// Returns `work(part)` for the parts `0..count` of a pass; see [`Self::fold`].
     pub(crate) fn map<T: Send>(
         &mut self,
         count: usize,
@@ -367,8 +371,9 @@ impl<'m> Watch<'m> {
         Ok(all)
     }
 
-    /// `items[i] = work(i, items[i])` for all items in parts of `size`, with signs of life in between.
-    pub(crate) fn change(
+    /// Sets `items[i] = work(i, items[i])` for all items, in parts of `size`, with heartbeats in
+    /// between.
+    pub(crate) fn update(
         &mut self,
         items: &mut [f64],
         size: usize,
@@ -381,40 +386,40 @@ impl<'m> Watch<'m> {
         })
     }
 
-    /// `work(from, items)` for all items in parts of `size`, the first of which is number `from`, with
-    /// signs of life in between.
+    /// Calls `work(from, items)` for all items in parts of `size`, with heartbeats in between;
+    /// `from` is the index of the first item of a part.
     pub(crate) fn fill<T: Send>(
         &mut self,
         items: &mut [T],
         size: usize,
         work: impl Fn(usize, &mut [T]) + Sync,
     ) -> Result<(), Error> {
-        for (stretch, items) in items.chunks_mut(PARTS * size).enumerate() {
-            self.crew.change(items, size, &|number, items| {
-                work((stretch * PARTS + number) * size, items);
+        for (stretch, items) in items.chunks_mut(PARTS_PER_HEARTBEAT * size).enumerate() {
+            self.pool.for_chunks(items, size, &|number, items| {
+                work((stretch * PARTS_PER_HEARTBEAT + number) * size, items);
             });
-            self.beat()?;
+            self.heartbeat()?;
         }
         Ok(())
     }
 
-    /// `work(number, items)` for parts of `size` items, without signs of life.
-    pub(crate) fn share<T: Send>(
+    /// Calls `work(number, items)` for each part of `size` items, without heartbeats.
+    pub(crate) fn for_chunks<T: Send>(
         &self,
         items: &mut [T],
         size: usize,
         work: impl Fn(usize, &mut [T]) + Sync,
     ) {
-        self.crew.change(items, size, &work);
+        self.pool.for_chunks(items, size, &work);
     }
 
-    /// A sign of life, to be given after each block of rows.
-    pub(crate) fn beat(&mut self) -> Result<(), Error> {
-        if self.looked.elapsed() < LOOK_EVERY {
+    /// Calls [`Monitor::check`] if that is due. To be called after each block of rows.
+    pub(crate) fn heartbeat(&mut self) -> Result<(), Error> {
+        if self.last_heartbeat.elapsed() < HEARTBEAT {
             return Ok(());
         }
-        let answer = self.monitor.look();
-        self.looked = Instant::now();
+        let answer = self.monitor.check();
+        self.last_heartbeat = Instant::now();
         if answer.is_break() {
             Err(Error::Interrupted)
         } else {
@@ -422,22 +427,23 @@ impl<'m> Watch<'m> {
         }
     }
 
-    /// [`Self::beat`] within a step that is of no use unless it is completed: an error once the time is used up.
-    pub(crate) fn beat_in_time(&mut self) -> Result<(), Error> {
-        self.beat()?;
-        if self.is_over() {
+    /// [`Self::heartbeat`] within a step that is useless unless completed: it also fails once the
+    /// time is up.
+    pub(crate) fn heartbeat_in_time(&mut self) -> Result<(), Error> {
+        self.heartbeat()?;
+        if self.is_out_of_time() {
             return Err(Error::OutOfTime);
         }
         Ok(())
     }
 
-    /// Whether the time is used up.
-    pub(crate) fn is_over(&self) -> bool {
+    /// Whether the time limit has passed.
+    pub(crate) fn is_out_of_time(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Does work whose time is not counted in [`Record::seconds`].
+    /// Does work that does not count towards [`Record::seconds`].
     pub(crate) fn evaluate<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let (begun, cpu_begun) = (Instant::now(), self.cpu.now());
         let result = work(self);
@@ -446,66 +452,67 @@ impl<'m> Watch<'m> {
         result
     }
 
-    /// Seconds of pure work so far.
+    /// Seconds so far, excluding evaluations.
     pub(crate) fn seconds(&self) -> f64 {
         self.started
             .elapsed()
             .saturating_sub(self.evaluating)
             .as_secs_f64()
-            + self.before.0
+            + self.earlier.0
     }
 
-    /// Counts the processor time of all threads from now on: for work that threads share.
+    /// Counts the processor time of all threads from now on, because they share work.
     pub(crate) fn count_all_threads(&mut self) {
         let spent = self.cpu.now().saturating_sub(self.cpu_started);
         self.cpu = CpuClock::Process;
         self.cpu_started = self.cpu.now().saturating_sub(spent);
     }
 
-    /// Seconds of processor time of pure work so far.
+    /// Seconds of processor time so far, excluding evaluations.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         let spent = self.cpu.now().saturating_sub(self.cpu_started);
-        spent.saturating_sub(self.cpu_evaluating).as_secs_f64() + self.before.1
+        spent.saturating_sub(self.cpu_evaluating).as_secs_f64() + self.earlier.1
     }
 
-    /// Counts work that was done before the start: its seconds, and those of processor time.
-    pub(crate) fn charge(&mut self, (seconds, cpu_seconds): (f64, f64)) {
-        self.before.0 += seconds;
-        self.before.1 += cpu_seconds;
+    /// Adds work that was done before the start: its seconds, and its seconds of processor time.
+    pub(crate) fn add_earlier_time(&mut self, (seconds, cpu_seconds): (f64, f64)) {
+        self.earlier.0 += seconds;
+        self.earlier.1 += cpu_seconds;
     }
 
-    /// Shows the monitor a record.
-    pub(crate) fn show(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+    /// Passes a record to the monitor.
+    pub(crate) fn report(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
         self.monitor.record(progress)
     }
 }
 
-/// The result of a run: a model, the dual point behind it, and what they prove.
+/// The result of a run: a model, the dual point behind it, and their certificate.
 ///
-/// It takes the coefficients and the intercept to predict, and nothing else: where a fit is to be stored as a model,
-/// `dual` and `history`, which may be large, can be emptied.
+/// Predictions need only the coefficients and the intercept. To store a fit as a model, `dual` and
+/// `history`, which may be large, can be emptied.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Fit {
     /// `w`.
     pub coef: Vec<f64>,
-    /// `b`, 0 if none was asked for.
+    /// `b`; 0 if there is no intercept.
     pub intercept: f64,
-    /// `a`: feasible. Where a solver works in the dual, `w = w(a)`.
+    /// `a`, which is feasible. For solvers that work in the dual, `w = w(a)`.
     pub dual: Vec<f64>,
-    /// Recomputed from all rows for exactly this `w`, `b` and `a`.
+    /// The certificate of exactly this `w`, `b` and `a`, recomputed from all rows.
     pub certificate: Certificate,
-    /// Epochs done, the last one perhaps in part.
+    /// Epochs completed; the last one may be partial.
     pub epochs: f64,
-    /// Steps done, each for a row, a batch of rows, or all rows, as the solver has it.
+    /// Steps taken; a step visits one row, a batch of rows or all rows, depending on the solver.
     pub steps: f64,
     /// Why the run ended.
     pub stop: StopReason,
-    /// The mean of `q_i = c_i |x_i|^2 / (lambda W)`: how hard the problem is for coordinate steps.
+    /// The mean of `q_i = c_i |x_i|^2 / (lambda W)`: a measure of how hard the problem is for
+    /// coordinate steps.
     pub mean_q: f64,
-    /// All evaluations, the last of them the one of `certificate`.
+    /// All evaluations; the last one is that of `certificate`.
     pub history: Vec<Record>,
-    /// What targets the loss takes: whether the model classifies or regresses.
+    /// The targets that the loss accepts: whether the model classifies or regresses.
     pub target: Target,
     /// What `x.w + b` means for them.
     pub link: Link,

@@ -1,5 +1,6 @@
-//! Steps on single rows: the only code that is compiled for each pair of a loss and a storage of rows. All else knows them
-//! by blocks of rows, [`RowBlocks`](crate::rows::blocks::RowBlocks) and [`LossBlocks`].
+//! Steps on single rows: the only code that is compiled for each pair of a loss and a row storage.
+//! All other code accesses them block by block, through
+//! [`RowBlocks`](crate::rows::blocks::RowBlocks) and [`LossBlocks`].
 
 use crate::data::with_rows;
 use crate::loss::Loss;
@@ -10,7 +11,7 @@ use crate::solver::passes::Moved;
 use crate::solver::sdca::State;
 use crate::solver::together::Group;
 
-/// A loss of which the type is not known where it is used, and what steps with it on the rows of a problem.
+/// A loss whose type is known only at run time, with its steps on the rows of a problem.
 pub(crate) trait Steps: LossBlocks {
     /// See [`State::ascend`].
     fn ascend(
@@ -19,7 +20,7 @@ pub(crate) trait Steps: LossBlocks {
         problem: &Problem<'_>,
         visits: &[u32],
         step: u64,
-        trace: Traced<'_>,
+        trace: TraceKind<'_>,
     );
 
     /// See [`State::descend`].
@@ -30,7 +31,7 @@ pub(crate) trait Steps: LossBlocks {
         visits: &[u32],
         step: u64,
         seen: &mut f64,
-        trace: Traced<'_>,
+        trace: TraceKind<'_>,
     );
 
     /// See [`Group::ascend`].
@@ -43,9 +44,9 @@ pub(crate) trait Steps: LossBlocks {
     );
 }
 
-/// Who is told of each change of a dual value.
-pub(crate) enum Traced<'t> {
-    Nobody,
+/// Where each change of a dual value is recorded.
+pub(crate) enum TraceKind<'t> {
+    None,
     Sums(&'t mut Sums),
     Moved(&'t mut Moved),
 }
@@ -57,12 +58,12 @@ impl<L: Loss> Steps for L {
         problem: &Problem<'_>,
         visits: &[u32],
         step: u64,
-        trace: Traced<'_>,
+        trace: TraceKind<'_>,
     ) {
         with_rows!(problem.data().storage(), rows => match trace {
-            Traced::Nobody => state.ascend((rows, self), problem, visits, step, &mut NoTrace),
-            Traced::Sums(sums) => state.ascend((rows, self), problem, visits, step, sums),
-            Traced::Moved(moved) => state.ascend((rows, self), problem, visits, step, moved),
+            TraceKind::None => state.ascend((rows, self), problem, visits, step, &mut NoTrace),
+            TraceKind::Sums(sums) => state.ascend((rows, self), problem, visits, step, sums),
+            TraceKind::Moved(moved) => state.ascend((rows, self), problem, visits, step, moved),
         });
     }
 
@@ -73,13 +74,13 @@ impl<L: Loss> Steps for L {
         visits: &[u32],
         step: u64,
         seen: &mut f64,
-        trace: Traced<'_>,
+        trace: TraceKind<'_>,
     ) {
         with_rows!(problem.data().storage(), rows => {
             let on = (rows, self);
             match trace {
-                Traced::Sums(sums) => state.descend(on, problem, visits, step, seen, sums),
-                // Short passes follow ascents alone.
+                TraceKind::Sums(sums) => state.descend(on, problem, visits, step, seen, sums),
+                // Short passes follow only ascents.
                 _ => state.descend(on, problem, visits, step, seen, &mut NoTrace),
             }
         });

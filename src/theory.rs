@@ -1,23 +1,23 @@
-//! Sufficient numbers of iterations: what the theorems promise, from the data.
+//! Sufficient numbers of iterations according to the theorems, computed from the data.
 //!
-//! All functions are about the minimum over `w` of
+//! All functions concern the minimum over `w` of
 //!
 //! ```text
 //! P(w) = (1/n) sum_i phi_i(x_i.w) + (lambda/2) |w|^2
 //! ```
 //!
-//! for convex losses `phi_i`, without weights and without an intercept, from the start `w = 0` (all
-//! dual values 0). Of the loss they need `lipschitz`, the constant `L` with
-//! `|phi(p) - phi(q)| <= L |p - q|`, or `gamma` such that the slope of `phi` is
-//! `1/gamma`-Lipschitz: [`Loss::lipschitz`](crate::loss::Loss::lipschitz) and
-//! [`Loss::smoothness`](crate::loss::Loss::smoothness). The rest is in [`Setting`].
+//! for convex losses `phi_i`, without weights and without an intercept, starting from `w = 0` (all
+//! dual values 0). Of the loss they need `lipschitz`, the constant `L` with `|phi(p) - phi(q)| <= L
+//! |p - q|`, or `gamma` such that the slope of `phi` is `1/gamma`-Lipschitz:
+//! [`Loss::lipschitz`](crate::loss::Loss::lipschitz) and
+//! [`Loss::smoothness`](crate::loss::Loss::smoothness). Everything else is in [`Setting`].
 //!
-//! A row `x` under a loss of constant `L` is the row `L x` under one of constant 1. So formulas that
-//! were published for `R = 1` or `L = 1` hold for all `R` and `L` once these two are put in as the
-//! product `L R`, and `gamma` as `gamma / R^2`.
+//! A row `x` under a loss of constant `L` is equivalent to the row `L x` under a loss with `L = 1`.
+//! So formulas published for `R = 1` or `L = 1` hold for all `R` and `L` if `L R` replaces the one
+//! and `gamma / R^2` replaces `gamma`.
 //!
-//! The numbers are sufficient in expectation (or with the stated probability) over the random choice
-//! of rows, for the worst data there may be. A number of 2^63 or more is an error.
+//! The numbers are sufficient in expectation (or with the stated probability) over the random
+//! choice of rows, for the worst possible data. A number of 2^63 or more is an error.
 //!
 //! # References
 //!
@@ -35,17 +35,18 @@
 use crate::error::Error;
 use crate::run::parameter;
 
-/// What the bounds depend on, but for the loss and the number of rows.
+/// What the bounds depend on, apart from the loss and the number of rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setting {
-    /// The strength of regularisation; `1 / (C n)`.
+    /// The strength of the regularisation, `1 / (C n)`.
     pub lambda: f64,
-    /// How close to the minimum to come, in the units of `P` (the `tol` of a run is relative to `P`).
+    /// The target distance from the minimum, in the units of `P` (the `tol` of a run is relative to
+    /// `P`).
     pub eps: f64,
-    /// An upper bound `R` of the norms `|x_i|`.
+    /// An upper bound `R` on the norms `|x_i|`.
     pub radius: f64,
-    /// An upper bound `g` of the duality gap at the start, which is the mean of
-    /// `phi_i(0) - min phi_i`. 1 holds for all losses for classes.
+    /// An upper bound `g` on the duality gap at the start, which is the mean of
+    /// `phi_i(0) - min phi_i`. 1 is valid for all classification losses.
     pub initial_gap: f64,
 }
 
@@ -67,8 +68,8 @@ impl Setting {
         positive("initial_gap", self.initial_gap)
     }
 
-    /// `G = 4 L^2 R^2`: the most that `|a - a'|^2 |x_i|^2` can be.
-    fn spread(&self, lipschitz: f64) -> Result<f64, Error> {
+    /// `G = 4 L^2 R^2`: the largest possible value of `|a - a'|^2 |x_i|^2`.
+    fn squared_range(&self, lipschitz: f64) -> Result<f64, Error> {
         positive("lipschitz", lipschitz)?;
         let product = lipschitz * self.radius;
         representable(
@@ -78,7 +79,7 @@ impl Setting {
         )
     }
 
-    /// `k = n + R^2 / (lambda gamma)`: each step takes one part in so many of the gap.
+    /// `k = n + R^2 / (lambda gamma)`: each step reduces the gap by a factor `1 - 1/k`.
     fn smooth_rate(&self, n_samples: u64, gamma: f64) -> Result<f64, Error> {
         positive("gamma", gamma)?;
         Ok(n_samples as f64 + self.radius / self.lambda * self.radius / gamma)
@@ -87,24 +88,24 @@ impl Setting {
     /// The `t0` of a run that starts with all dual values 0.
     ///
     /// From `t0` on, `max D - D <= 2 G / (lambda (2 n + t - t0))` in expectation.
-    fn lipschitz_burn_in(&self, n_samples: u64, spread: f64) -> u64 {
+    fn lipschitz_burn_in(&self, n_samples: u64, squared_range: f64) -> u64 {
         let n = n_samples as f64;
-        // The logarithm is 0 where the start is as good as that already.
-        let head_start = (2.0 * self.lambda * n * self.initial_gap / spread).max(1.0);
+        // The logarithm is 0 if the start already satisfies this bound.
+        let head_start = (2.0 * self.lambda * n * self.initial_gap / squared_range).max(1.0);
         ceil(n * head_start.ln())
     }
 
-    /// Applies the theorem for Lipschitz losses, with `G = spread` and `t0 = burn_in`.
+    /// Applies the theorem for Lipschitz losses, with `G = squared_range` and `t0 = burn_in`.
     fn lipschitz_run(
         &self,
         n_samples: u64,
-        spread: f64,
+        squared_range: f64,
         burn_in: u64,
         average_from: Option<f64>,
     ) -> Result<AveragedRun, Error> {
         let n = n_samples as f64;
         let Some(share) = average_from else {
-            let needed = spread / self.lambda / self.eps;
+            let needed = squared_range / self.lambda / self.eps;
             let first = burn_in.saturating_add(ceil(4.0 * needed - 2.0 * n));
             return self.run(first.saturating_add(ceil(needed).max(n_samples)), first);
         };
@@ -116,15 +117,15 @@ impl Setting {
             ));
         }
         let total = smallest(1, |total| {
-            let first = part(share, total);
+            let first = floor_share(share, total);
             let count = total - first;
             if first < burn_in || count < n_samples {
                 return false;
             }
-            let burnt = 2.0 * n + (first - burn_in) as f64;
-            spread / self.lambda / 2.0 * (4.0 / burnt + 1.0 / count as f64) <= self.eps
+            let decayed = 2.0 * n + (first - burn_in) as f64;
+            squared_range / self.lambda / 2.0 * (4.0 / decayed + 1.0 / count as f64) <= self.eps
         });
-        self.run(total, part(share, total))
+        self.run(total, floor_share(share, total))
     }
 
     fn run(&self, total: u64, first: u64) -> Result<AveragedRun, Error> {
@@ -152,17 +153,17 @@ impl Setting {
 /// uniformly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AveragedRun {
-    /// `T`: steps in all, each for one row.
+    /// `T`: the total number of steps, each on one row.
     pub iterations: u64,
     /// `T0`.
     pub average_from_step: u64,
 }
 
 impl AveragedRun {
-    /// `T0 / T`, as [`Sdca::average_from`](crate::solver::Sdca::average_from) wants it.
+    /// `T0 / T`, the value for [`Sdca::average_from`](crate::solver::Sdca::average_from).
     ///
-    /// A longer run with the same share is sufficient, too: both of its parts are longer. So `T` may
-    /// be rounded up to whole epochs.
+    /// A longer run with the same ratio is sufficient too, because both of its parts are longer. So
+    /// `T` may be rounded up to whole epochs.
     pub fn average_from(self) -> f64 {
         self.average_from_step as f64 / self.iterations as f64
     }
@@ -178,8 +179,8 @@ impl AveragedRun {
 /// (G / (2 lambda)) (4 / (2 n + T0 - t0) + 1 / (T - T0)) <= eps.
 /// ```
 ///
-/// `average_from` is the `T0 / T`, above 0 and below 1, for which to find the smallest `T`. `None`
-/// takes `T0` and `T` from the theorem, which gives half of `eps` to either term.
+/// `average_from` is the ratio `T0 / T`, above 0 and below 1, for which to find the smallest `T`.
+/// `None` takes `T0` and `T` from the theorem, which allots half of `eps` to each term.
 ///
 /// Rows are drawn uniformly with replacement.
 pub fn sdca_lipschitz_iterations(
@@ -189,18 +190,18 @@ pub fn sdca_lipschitz_iterations(
     average_from: Option<f64>,
 ) -> Result<AveragedRun, Error> {
     check(n_samples, setting)?;
-    let spread = setting.spread(lipschitz)?;
-    let burn_in = setting.lipschitz_burn_in(n_samples, spread);
-    setting.lipschitz_run(n_samples, spread, burn_in, average_from)
+    let squared_range = setting.squared_range(lipschitz)?;
+    let burn_in = setting.lipschitz_burn_in(n_samples, squared_range);
+    setting.lipschitz_run(n_samples, squared_range, burn_in, average_from)
 }
 
-/// Bounds the iterations of SDCA for a Lipschitz loss in the form mostly quoted.
+/// Bounds the iterations of SDCA for a Lipschitz loss, in the form most often quoted.
 ///
 /// ```text
 /// T = n + max(0, ceil(n log(lambda n g / (2 L^2 R^2)))) + 20 L^2 R^2 / (lambda eps)
 /// ```
 ///
-/// It is the theorem of [`sdca_lipschitz_iterations`] without the `2 n` steps that are saved there.
+/// It is the theorem of [`sdca_lipschitz_iterations`] without the saving of `2 n` steps there.
 ///
 /// ```
 /// use sdca_rs::theory::{Setting, sdca_lipschitz_summary};
@@ -215,9 +216,9 @@ pub fn sdca_lipschitz_summary(
     lipschitz: f64,
 ) -> Result<AveragedRun, Error> {
     check(n_samples, setting)?;
-    let spread = setting.spread(lipschitz)?;
-    let burn_in = setting.lipschitz_burn_in(n_samples, spread);
-    let needed = spread / setting.lambda / setting.eps;
+    let squared_range = setting.squared_range(lipschitz)?;
+    let burn_in = setting.lipschitz_burn_in(n_samples, squared_range);
+    let needed = squared_range / setting.lambda / setting.eps;
     // T - T0 >= n + needed - 1 is at least `needed`, and at least n.
     let total = n_samples
         .saturating_add(burn_in)
@@ -225,13 +226,13 @@ pub fn sdca_lipschitz_summary(
     setting.run(total, burn_in.saturating_add(ceil(4.0 * needed)))
 }
 
-/// Bounds the iterations of SDCA for a Lipschitz loss that begins by modified SGD.
+/// Bounds the iterations of SDCA for a Lipschitz loss if the first epoch is modified SGD.
 ///
-/// That epoch leaves the dual objective `2 L^2 R^2 log(e n) / (lambda n)` below its maximum, or less.
-/// From there the bound is that of [`sdca_lipschitz_iterations`], whose `t0` becomes
-/// `ceil(n log(log(e n)))`. `T` and `T0` count the first epoch as `n` iterations.
+/// That epoch leaves the dual objective at most `2 L^2 R^2 log(e n) / (lambda n)` below its
+/// maximum. From there the bound is that of [`sdca_lipschitz_iterations`], with
+/// `t0 = ceil(n log(log(e n)))`. `T` and `T0` count the first epoch as `n` iterations.
 ///
-/// It assumes that the rows were drawn independently from one distribution, and its expectation is
+/// It assumes that the rows are independent draws from one distribution, and the expectation is
 /// over them as well. It does not depend on the initial gap.
 pub fn sdca_sgd_iterations(
     n_samples: u64,
@@ -241,10 +242,10 @@ pub fn sdca_sgd_iterations(
 ) -> Result<AveragedRun, Error> {
     check(n_samples, setting)?;
     let n = n_samples as f64;
-    // 2 lambda n / G times the bound of what the first epoch leaves is log(e n).
+    // 2 lambda n / G times the bound on what the first epoch leaves is log(e n).
     let burn_in = n_samples.saturating_add(ceil(n * n.ln().ln_1p()));
-    let spread = setting.spread(lipschitz)?;
-    setting.lipschitz_run(n_samples, spread, burn_in, average_from)
+    let squared_range = setting.squared_range(lipschitz)?;
+    setting.lipschitz_run(n_samples, squared_range, burn_in, average_from)
 }
 
 /// Bounds the iterations of SDCA for a smooth loss and its last iterate.
@@ -272,8 +273,9 @@ pub fn sdca_smooth_iterations(n_samples: u64, setting: Setting, gamma: f64) -> R
 /// T > T0 >= k log(k g / ((T - T0) eps)).
 /// ```
 ///
-/// `average_from` is the `T0 / T`, at least 0 and below 1, for which to find the smallest `T`. `None`
-/// takes the best one: `T` is smallest for `T - T0 = k`, where it is `k (1 + log(g / eps))`.
+/// `average_from` is the ratio `T0 / T`, at least 0 and below 1, for which to find the smallest
+/// `T`. `None` takes the best ratio: `T` is smallest for `T - T0 = k`, where it is
+/// `k (1 + log(g / eps))`.
 ///
 /// Rows are drawn uniformly with replacement.
 pub fn sdca_smooth_averaged_iterations(
@@ -301,10 +303,10 @@ pub fn sdca_smooth_averaged_iterations(
         ));
     }
     let total = smallest(1, |total| {
-        let first = part(share, total);
+        let first = floor_share(share, total);
         total - first >= needed(first).ceil() as u64
     });
-    setting.run(total, part(share, total))
+    setting.run(total, floor_share(share, total))
 }
 
 /// The step parameter `theta` of accelerated mini-batch SDCA, above 0 and at most 1/4.
@@ -315,8 +317,8 @@ pub fn sdca_smooth_averaged_iterations(
 /// theta = (1/4) min(1, sqrt(s / m), s).
 /// ```
 ///
-/// The fourth term of the reference, `s^(2/3) / m^(1/3)`, is `sqrt(s / m)^(2/3) s^(1/3)`: a mean of
-/// two others, and so never smaller than both.
+/// The fourth term in the reference, `s^(2/3) / m^(1/3)`, equals `sqrt(s / m)^(2/3) s^(1/3)`: a
+/// geometric mean of two other terms, so it is never smaller than both.
 pub fn asdca_theta(
     n_samples: u64,
     batch_size: u64,
@@ -338,7 +340,7 @@ pub fn asdca_theta(
     representable(theta(s, batch_size as f64), "gamma, lam, radius", "theta")
 }
 
-/// `theta` for `s = gamma lambda n / R^2` and batches of `m` rows: the rule of [`asdca_theta`].
+/// `theta` for `s = gamma lambda n / R^2` and batches of `m` rows; see [`asdca_theta`].
 pub(crate) fn theta(s: f64, m: f64) -> f64 {
     (s / m).sqrt().min(s).min(1.0) / 4.0
 }
@@ -374,8 +376,8 @@ pub fn asdca_iterations(
 /// c = (sqrt(lambda g) + L R)^2   if each iterate is projected to |w|^2 <= g / lambda,
 /// ```
 ///
-/// the expectation of `P - min P`, at the mean of the iterates before the steps `1, ..., T` or at one
-/// of them drawn uniformly, is at most
+/// the expectation of `P - min P`, at the mean of the iterates before the steps `1, ..., T` or at
+/// one of them drawn uniformly, is at most
 ///
 /// ```text
 /// c (1 + log(T)) / (2 lambda T),
@@ -387,9 +389,9 @@ pub fn asdca_iterations(
 /// 42 c log(T / delta) / (lambda T).
 /// ```
 ///
-/// A `delta`, above 0 and below 1, takes the second one, for which [`Setting::initial_gap`] must bound
-/// `phi_i(0) - min phi_i` of every row. It needs `L R >= 2 sqrt(lambda g)`, and a smaller `L R` is
-/// raised to that.
+/// A `delta`, above 0 and below 1, selects the second bound, for which [`Setting::initial_gap`]
+/// must be an upper bound on `phi_i(0) - min phi_i` for every row. The bound requires
+/// `L R >= 2 sqrt(lambda g)`, so a smaller `L R` is raised to that.
 pub fn pegasos_iterations(
     setting: Setting,
     lipschitz: f64,
@@ -400,7 +402,7 @@ pub fn pegasos_iterations(
     let Setting { lambda, eps, .. } = setting;
     // lambda times the radius of the ball.
     let ball = lambda.sqrt() * setting.initial_gap.sqrt();
-    let mut slope = setting.spread(lipschitz)?.sqrt() / 2.0;
+    let mut slope = setting.squared_range(lipschitz)?.sqrt() / 2.0;
     if let Some(delta) = delta {
         if !(0.0 < delta && delta < 1.0) {
             return Err(parameter(
@@ -418,7 +420,7 @@ pub fn pegasos_iterations(
             let total = total as f64;
             unit * (1.0 + total.ln()) / 2.0 / total <= eps
         }),
-        // The bound falls from T = 3 on, as log(T / delta) > 1 there.
+        // The bound decreases from T = 3 on, because log(T / delta) > 1 there.
         Some(delta) => smallest(3, |total| {
             let total = total as f64;
             42.0 * unit * (total / delta).ln() / total <= eps
@@ -427,24 +429,24 @@ pub fn pegasos_iterations(
     setting.counted(total)
 }
 
-/// A number of iterations that nobody can wait for.
+/// A number of iterations that is out of the question.
 const TOO_MANY: u64 = 1 << 63;
 
-/// Rounds up, but not for the rounding errors of the few operations before.
+/// Rounds up, unless the excess is only the rounding error of the few preceding operations.
 fn ceil(number: f64) -> u64 {
     let number = number * (1.0 - 2.0_f64.powi(-50));
-    // False also for NaN, which infinities can leave.
+    // Also false for NaN, which infinities can produce.
     if number < TOO_MANY as f64 {
-        // To 0 if it is negative.
+        // Negative numbers become 0.
         number.ceil() as u64
     } else {
         TOO_MANY
     }
 }
 
-/// The smallest integer from `least` on from which on all are sufficient.
+/// The smallest sufficient integer that is at least `least`.
 ///
-/// What is sufficient must stay so.
+/// All integers above a sufficient one must be sufficient too.
 fn smallest(mut least: u64, sufficient: impl Fn(u64) -> bool) -> u64 {
     let mut high = least;
     while !sufficient(high) {
@@ -464,18 +466,18 @@ fn smallest(mut least: u64, sufficient: impl Fn(u64) -> bool) -> u64 {
     high
 }
 
-/// `T0 = floor(share T)` for `0 <= share < 1`, exactly: neither `T0` nor `T - T0` may fall as `T`
-/// grows.
-fn part(share: f64, total: u64) -> u64 {
+/// `T0 = floor(share T)` for `0 <= share < 1`, computed exactly: neither `T0` nor `T - T0` may
+/// decrease as `T` grows.
+fn floor_share(share: f64, total: u64) -> u64 {
     const FRACTION: u32 = f64::MANTISSA_DIGITS - 1;
     let bits = share.to_bits();
     let fraction = bits & ((1 << FRACTION) - 1);
-    // share = mantissa 2^-shift, without its sign, which only -0 can have.
+    // share = mantissa 2^-shift, ignoring the sign, which only -0 can have.
     let (mantissa, shift) = match (bits >> FRACTION) as u32 & 0x7ff {
         0 => (fraction, 1074),
         exponent => (fraction | (1 << FRACTION), 1075 - exponent),
     };
-    // 53 and 64 bits. From a shift by 128 nothing is left.
+    // 53 and 64 bits. A shift by 128 or more leaves nothing.
     let product = u128::from(mantissa) * u128::from(total);
     product.checked_shr(shift).unwrap_or(0) as u64
 }
@@ -511,241 +513,4 @@ fn representable(number: f64, names: &'static str, what: &str) -> Result<f64, Er
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SETTING: Setting = Setting {
-        lambda: 0.01,
-        eps: 1e-3,
-        radius: 1.5,
-        initial_gap: 0.9,
-    };
-
-    fn message<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
-        result.expect_err("it is wrong").to_string()
-    }
-
-    #[test]
-    fn published_numbers() -> Result<(), Error> {
-        for (n, lambda, published) in [(452, 0.05, 401_549), (48_842, 0.1, 629_840)] {
-            let run = sdca_lipschitz_summary(n, Setting::new(lambda, 1e-3), 1.0)?;
-            assert_eq!(run.iterations, published);
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn lipschitz_inverts_its_bound() -> Result<(), Error> {
-        let (n, l) = (1000, 0.8);
-        let Setting {
-            lambda,
-            eps,
-            radius,
-            initial_gap,
-        } = SETTING;
-        let spread = 4.0 * (l * radius).powi(2);
-        let t0 = (n as f64 * (2.0 * lambda * n as f64 * initial_gap / spread).ln())
-            .ceil()
-            .max(0.0) as u64;
-        let terms = |first: u64, total: u64| {
-            [
-                2.0 * spread / lambda / (2 * n + first - t0) as f64,
-                spread / lambda / 2.0 / (total - first) as f64,
-            ]
-        };
-
-        let run = sdca_lipschitz_iterations(n, SETTING, l, None)?;
-        let (total, first) = (run.iterations, run.average_from_step);
-        let tight = 1.0 + 1e-12;
-        assert!(terms(first, total).iter().all(|&x| x <= eps / 2.0 * tight));
-        assert!(terms(first - 1, total - 1)[0] > eps / 2.0);
-        assert!(terms(first, total - 1)[1] > eps / 2.0);
-
-        for share in [0.1, 0.5, 0.97] {
-            let run = sdca_lipschitz_iterations(n, SETTING, l, Some(share))?;
-            let (total, first) = (run.iterations, run.average_from_step);
-            assert_eq!(first, part(share, total));
-            assert!(terms(first, total).iter().sum::<f64>() <= eps);
-            let less = terms(part(share, total - 1), total - 1);
-            assert!(less.iter().sum::<f64>() > eps);
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn sgd_is_an_epoch_and_then_sdca_from_where_it_ends() -> Result<(), Error> {
-        let n = 1000;
-        let run = sdca_sgd_iterations(n, SETTING, 0.8, None)?;
-        let left = 2.0 * (0.8_f64 * 1.5).powi(2) * (1.0 + (n as f64).ln()) / (0.01 * n as f64);
-        let rest = Setting {
-            initial_gap: left,
-            ..SETTING
-        };
-        let rest = sdca_lipschitz_iterations(n, rest, 0.8, None)?;
-        assert_eq!(run.iterations, n + rest.iterations);
-        assert_eq!(run.average_from_step, n + rest.average_from_step);
-        Ok(())
-    }
-
-    #[test]
-    fn smooth_inverts_its_bound() -> Result<(), Error> {
-        let (n, gamma) = (1000, 0.7);
-        let Setting {
-            eps,
-            initial_gap: g,
-            ..
-        } = SETTING;
-        let k = n as f64 + 1.5 * 1.5 / (0.01 * gamma);
-        let after = |steps: u64| k * g * (-(steps as f64) / k).exp();
-
-        let total = sdca_smooth_iterations(n, SETTING, gamma)?;
-        assert!(after(total) <= eps && eps < after(total - 1));
-
-        let best = sdca_smooth_averaged_iterations(n, SETTING, gamma, None)?;
-        for share in [0.0, 0.3, 0.5, best.average_from()] {
-            let run = sdca_smooth_averaged_iterations(n, SETTING, gamma, Some(share))?;
-            let mean = |total: u64| {
-                let first = part(share, total);
-                after(first) / (total - first) as f64
-            };
-            assert!(mean(run.iterations) <= eps && eps < mean(run.iterations - 1));
-            assert!(best.iterations <= run.iterations + 1);
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn asdca_inverts_its_bound() -> Result<(), Error> {
-        let (n, gamma) = (500, 0.1);
-        for m in [1, 7, 500] {
-            let theta = asdca_theta(n, m, SETTING.lambda, gamma, SETTING.radius)?;
-            let s = gamma * SETTING.lambda * n as f64 / SETTING.radius.powi(2);
-            let paper = [
-                1.0,
-                (s / m as f64).sqrt(),
-                s,
-                s.powf(2.0 / 3.0) / (m as f64).cbrt(),
-            ];
-            let least = paper.into_iter().fold(f64::INFINITY, f64::min) / 4.0;
-            assert!((theta - least).abs() < 1e-14, "{m}");
-
-            let total = asdca_iterations(n, m, SETTING, gamma)?;
-            let rate = theta * m as f64 / n as f64;
-            let after = |steps: u64| SETTING.initial_gap * (-rate * steps as f64).exp();
-            assert!(after(total) <= SETTING.eps && SETTING.eps < after(total - 1));
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn pegasos_inverts_its_bound() -> Result<(), Error> {
-        let Setting { lambda, eps, .. } = SETTING;
-        let tight = 1.0 + 1e-12;
-        for project in [true, false] {
-            for delta in [None, Some(0.01), Some(0.9)] {
-                let total = pegasos_iterations(SETTING, 0.8, project, delta)?;
-                let ball = (lambda * SETTING.initial_gap).sqrt();
-                let c = if project { ball + 1.2 } else { 2.4 }.powi(2);
-                let bound = |total: u64| {
-                    let t = total as f64;
-                    match delta {
-                        None => c * (1.0 + t.ln()) / (2.0 * lambda * t),
-                        Some(delta) => 42.0 * c * (t / delta).ln() / (lambda * t),
-                    }
-                };
-                assert!(bound(total) <= eps * tight && eps < bound(total - 1) * tight);
-            }
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn part_is_exact() {
-        // The nearest f64 lies below 7/10, and its product by 10 rounds up to 7.
-        assert_eq!(part(0.7, 10), 6);
-        assert_eq!(part(0.1, 10), 1);
-        assert_eq!(part(0.75, (1 << 63) - 1), 3 * (1 << 61) - 1);
-        assert_eq!(part(1.0 - f64::EPSILON / 2.0, u64::MAX), u64::MAX - 2048);
-        assert_eq!(part(2.0_f64.powi(-62), 1 << 62), 1);
-        assert_eq!(part(2.0_f64.powi(-62), (1 << 62) - 1), 0);
-        for nothing in [0.0, -0.0, f64::from_bits(1), f64::MIN_POSITIVE, 1e-20] {
-            assert_eq!(part(nothing, TOO_MANY), 0);
-        }
-    }
-
-    #[test]
-    fn both_parts_grow_with_the_run() {
-        // In f64 alone they do not: from 2^53 on, T + 1 may be T, or T + 2.
-        for share in [1e-3, 0.1, 0.5, 0.7, 0.999, 1.0 - f64::EPSILON] {
-            for start in [1, 1 << 53, (1 << 60) + 12_345] {
-                for total in start..start + 5000 {
-                    let grown = part(share, total + 1) - part(share, total);
-                    assert!(grown <= 1, "{share} {total}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn errors_name_what_is_wrong() {
-        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            for (name, setting) in [
-                (
-                    "lam",
-                    Setting {
-                        lambda: bad,
-                        ..SETTING
-                    },
-                ),
-                (
-                    "eps",
-                    Setting {
-                        eps: bad,
-                        ..SETTING
-                    },
-                ),
-                (
-                    "radius",
-                    Setting {
-                        radius: bad,
-                        ..SETTING
-                    },
-                ),
-                (
-                    "initial_gap",
-                    Setting {
-                        initial_gap: bad,
-                        ..SETTING
-                    },
-                ),
-            ] {
-                let told = format!("{name}: found {bad}, expected a finite number > 0");
-                assert_eq!(message(pegasos_iterations(setting, 1.0, true, None)), told);
-                assert_eq!(message(sdca_smooth_iterations(9, setting, 1.0)), told);
-            }
-        }
-        assert_eq!(
-            message(sdca_smooth_iterations(0, SETTING, 1.0)),
-            "n_samples: found 0, expected an integer >= 1"
-        );
-        assert_eq!(
-            message(asdca_iterations(100, 101, SETTING, 1.0)),
-            "batch_size: found 101, expected an integer from 1 to n_samples=100"
-        );
-        assert_eq!(
-            message(sdca_lipschitz_iterations(9, SETTING, 1.0, Some(0.0))),
-            "average_from: found 0, expected a number in (0, 1), or None"
-        );
-        assert!(sdca_smooth_averaged_iterations(9, SETTING, 1.0, Some(0.0)).is_ok());
-        assert_eq!(
-            message(sdca_sgd_iterations(9, SETTING, 1e200, None)),
-            "lipschitz, radius: found values for which the square of their product is inf, \
-             expected one that is neither 0 nor infinite"
-        );
-        assert_eq!(
-            message(sdca_smooth_iterations(9, Setting::new(1e-300, 0.1), 1.0)),
-            "lam, eps: found 1e-300, 0.1, expected values for which fewer than 2^63 iterations \
-             suffice"
-        );
-    }
-}
+mod tests;

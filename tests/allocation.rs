@@ -1,8 +1,8 @@
-//! Every allocation whose size depends on the data fails once: the fit or the predictions then return
-//! [`Error::Memory`], and the process goes on.
+//! Every allocation whose size depends on the data fails once: the fit or the prediction then
+//! returns [`Error::Memory`], and the process continues.
 //!
-//! A binary of its own, because its allocator counts for all threads. With the feature `python` the crate has an allocator
-//! too, and there can be but one.
+//! This is a separate binary because its allocator counts for all threads. With the feature
+//! `python` the crate itself has an allocator, and there can be only one.
 #![cfg(not(feature = "python"))]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -12,23 +12,24 @@ use ndarray::ArrayView2;
 use sdca_rs::Error;
 use sdca_rs::classifier::Classifier;
 use sdca_rs::data::{Data as Rows, Storage};
-use sdca_rs::kernel::Loan;
+use sdca_rs::kernel::Borrowed;
 use sdca_rs::loss::{Hinge, Log, Loss, Squared};
 use sdca_rs::order::Generator;
 use sdca_rs::predict::predictions;
 use sdca_rs::problem::{Problem, Regularisation};
 use sdca_rs::rows::{Csr, Dense};
-use sdca_rs::run::{Budget, Fit, Unwatched, Watch};
+use sdca_rs::run::{Budget, Fit, NoMonitor, RunContext};
 use sdca_rs::solver::{Asdca, DualGradient, Output, Pegasos, Sdca, Solver, Start, Subgradient};
 
-/// Allocations from this size on depend on the data: those of the standard library and of threads are smaller.
+/// Allocations of at least this size depend on the data: those of the standard library and of
+/// threads are smaller.
 const LARGE: usize = 4096;
 
-/// The products of matrices ask for more than the usual alignment. Their room is limited whatever the data are, and
-/// is asked for on trial before.
+/// Matrix products request more than the usual alignment. The memory they need is bounded whatever
+/// the data, and a trial allocation is made first.
 const ALIGNED: usize = 16;
 
-/// Large allocations to be granted, after which one fails; negative afterwards.
+/// The number of large allocations that succeed before one fails; negative afterwards.
 static TO_COME: AtomicIsize = AtomicIsize::new(isize::MAX);
 
 struct Failing;
@@ -39,13 +40,14 @@ impl Failing {
     }
 }
 
-// SAFETY: all is left to the system's allocator, but for a null pointer in place of some results.
+// SAFETY: all calls are forwarded to the system allocator, except that some results are replaced by
+// a null pointer.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if Self::fails(layout, layout.size()) {
             return std::ptr::null_mut();
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
@@ -53,7 +55,7 @@ unsafe impl GlobalAlloc for Failing {
         if Self::fails(layout, layout.size()) {
             return std::ptr::null_mut();
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -61,12 +63,12 @@ unsafe impl GlobalAlloc for Failing {
         if Self::fails(layout, size) {
             return std::ptr::null_mut();
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.realloc(at, layout, size) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -74,8 +76,8 @@ unsafe impl GlobalAlloc for Failing {
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
 
-/// Does the work again and again, with the first, the second, ... large allocation failing, until none fails.
-/// Returns how many there are.
+/// Repeats the work with the first, the second, ... large allocation failing, until none fails.
+/// Returns their number.
 fn fail_each<T>(what: &str, mut work: impl FnMut() -> Result<T, Error>) -> usize {
     for granted in 0..100_000 {
         TO_COME.store(granted, Ordering::Relaxed);
@@ -159,8 +161,8 @@ impl Data {
 
     fn csr(&self) -> Result<Csr<'_, f64, i32>, Error> {
         let n_cols = self.dense.len() / self.n_rows();
-        let (values, indices) = (Loan::new(&self.values), Loan::new(&self.indices));
-        sdca_rs::error::catch(|| Csr::new(values, indices, Loan::new(&self.indptr), n_cols))
+        let (values, indices) = (Borrowed::new(&self.values), Borrowed::new(&self.indices));
+        sdca_rs::error::catch(|| Csr::new(values, indices, Borrowed::new(&self.indptr), n_cols))
     }
 }
 
@@ -179,12 +181,13 @@ fn fit<'a, L: Loss, S: Solver>(
         max_epochs: 12,
         ..Budget::default()
     };
-    solver.solve(&problem, &budget, start, &mut Unwatched)
+    solver.solve(&problem, &budget, start, &mut NoMonitor)
 }
 
 #[test]
 fn each_allocation_that_fails_is_an_error() {
-    // Columns and rows of which each makes a large vector, also of 32-bit numbers.
+    // Enough columns and rows that a vector of either is a large allocation, even of 32-bit
+    // numbers.
     let tall = Data::new(1100, 520, 40);
     let sdca = Sdca::default();
     let mut counts = Vec::new();
@@ -245,7 +248,8 @@ fn each_allocation_that_fails_is_an_error() {
     let warm = || fit::<Log, _>(rows, &tall, &sdca, 2.0, Some(Start::from(&before)));
     count("warm start", fail_each("warm start", warm));
 
-    // Few rows that count: solved for by rows; and so many columns that conjugate gradients are the way.
+    // Few rows of positive weight, so the system is solved by rows; and so many columns that
+    // conjugate gradients are used.
     let wide = Data::new(600, 3500, 30);
     let sparse = || fit::<Log, _>(wide.csr()?, &wide, &sdca, 1e4, None);
     count("log, sparse", fail_each("log, sparse", sparse));
@@ -254,13 +258,13 @@ fn each_allocation_that_fails_is_an_error() {
     count("hinge, sparse", fail_each("hinge, sparse", by_gradients));
 
     let scores = || {
-        let mut unwatched = Unwatched;
-        let mut watch = Watch::new(None, &mut unwatched);
-        predictions(&rows.into(), &[1.0; 3 * 520], &[0.0; 3], 1, &mut watch)
+        let mut no_monitor = NoMonitor;
+        let mut context = RunContext::new(None, &mut no_monitor);
+        predictions(&rows.into(), &[1.0; 3 * 520], &[0.0; 3], 1, &mut context)
     };
     count("predictions", fail_each("predictions", scores));
 
-    // Names of classes, whose numbers, too, are many.
+    // Class names; the array of class numbers is large as well.
     let names: Vec<usize> = (0..square.n_rows()).map(|i| i * i % 3).collect();
     let slices = || Rows::csr(&square.indptr, &square.indices, &square.values, 3500);
     let classify = || Classifier::builder(slices()?, &names, Log).fit(&sdca);

@@ -1,15 +1,16 @@
-//! Compressed rows from arbitrary arrays: an error, or a matrix that agrees with a naive dense twin.
+//! Compressed rows from arbitrary arrays: either an error, or a matrix that agrees with a naive
+//! dense one.
 
 #![no_main]
 
-use sdca_rs::kernel::{Index, Loan, Real};
+use sdca_rs::kernel::{Borrowed, Index, Real};
 use sdca_rs::rows::{Csr, Rows};
 
 use sdca_fuzz::bytes::Bytes;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| run(data));
 
-/// Decodes three arrays of any types and any contents, and checks what comes of them.
+/// Decodes three arrays of any types and contents, and checks the result.
 fn run(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let (of_values, of_indices, of_indptr) = (bytes.flag(), bytes.below(4), bytes.below(4));
@@ -48,7 +49,7 @@ fn with_indices<F: Real, I: Index>(
     }
 }
 
-/// One of `0..n`, or seldom any number at all.
+/// A number in `0..n` or, rarely, any number at all.
 fn index_below(bytes: &mut Bytes<'_>, n: usize) -> i64 {
     match bytes.byte() {
         255 => bytes.word().cast_signed(),
@@ -71,7 +72,7 @@ fn check<F: Real, I: Index, P: Index>(
         byte => 1 + usize::from(byte) % 20,
     };
     let n_rows = bytes.below(10);
-    // Lengths of rows, which are seldom wrong.
+    // Row lengths, which are rarely invalid.
     let mut end = 0;
     let mut indptr = vec![pointer(if bytes.byte() == 255 {
         bytes.word().cast_signed()
@@ -89,7 +90,7 @@ fn check<F: Real, I: Index, P: Index>(
     if bytes.byte() == 255 {
         indptr.clear();
     }
-    // Room behind the last entry, or not enough.
+    // Unused space after the last entry, or too little space.
     let length = |spare: u8| {
         (end.clamp(0, 400) as usize + usize::from(spare % 8))
             .saturating_sub(usize::from(spare) / 64)
@@ -105,9 +106,9 @@ fn check<F: Real, I: Index, P: Index>(
         .collect();
 
     let found = Csr::new(
-        Loan::new(&values),
-        Loan::new(&indices),
-        Loan::new(&indptr),
+        Borrowed::new(&values),
+        Borrowed::new(&indices),
+        Borrowed::new(&indptr),
         n_cols,
     );
     let twin = Twin::new(&values, &indices, &indptr, n_cols);
@@ -120,7 +121,7 @@ fn check<F: Real, I: Index, P: Index>(
         (Ok(_), None) => panic!("an invalid matrix was accepted"),
         (Ok(csr), Some(twin)) => (csr, twin),
     };
-    // Vectors of as many numbers as there are columns cannot always be had.
+    // Vectors with one number per column may be too large to allocate.
     if n_cols > 1000 {
         return;
     }
@@ -131,7 +132,8 @@ fn check<F: Real, I: Index, P: Index>(
     match csr.into_pattern() {
         Ok(pattern) => {
             assert!(twin.has_one_value_in_each_row());
-            // It adds up weights before they are multiplied: their sum may overflow where that of products does not.
+            // It sums weights before they are multiplied: that sum may overflow where the sum of
+            // products does not.
             if w.iter().map(|w| w.abs()).sum::<f64>() < f64::MAX / 400.0 {
                 twin.compare(&pattern, &w, from, scale);
             }
@@ -143,14 +145,14 @@ fn check<F: Real, I: Index, P: Index>(
     }
 }
 
-/// The entries of each row, by the definition of the format.
+/// The entries of each row, according to the definition of the format.
 struct Twin {
     rows: Vec<Vec<(usize, f64)>>,
     n_cols: usize,
 }
 
 impl Twin {
-    /// Nothing if the arrays do not define a matrix.
+    /// `None` if the arrays do not define a matrix.
     fn new<F: Real, I: Index, P: Index>(
         values: &[F],
         indices: &[I],
@@ -172,7 +174,8 @@ impl Twin {
             .iter()
             .any(|j| u64::try_from(j.to_i64()).map_or(true, |j| j >= n_cols as u64))
         {
-            // A column beyond 2^63 has a negative number here, but is out of range for all but absurd shapes.
+            // A column beyond 2^63 has a negative number here, but is out of range unless the shape
+            // is absurd.
             let is_below = |j: &I| j.to_usize() < n_cols;
             if !indices[..end].iter().all(is_below) {
                 return None;
@@ -199,7 +202,7 @@ impl Twin {
             .all(|row| row.iter().all(|e| e.1 == row[0].1))
     }
 
-    /// All methods of the rows against the definition.
+    /// Checks all methods of the rows against the definition.
     fn compare(&self, rows: &impl Rows, w: &[f64], from: usize, scale: f64) {
         let n = self.rows.len();
         assert_eq!((rows.n_rows(), rows.n_cols()), (n, self.n_cols));
@@ -216,7 +219,7 @@ impl Twin {
             let mut moved = w.to_vec();
             rows.axpy(i, scale, &mut moved);
             self.same(&moved, w, &[(i, scale)]);
-            rows.prefetch_place(i);
+            rows.prefetch_pointers(i);
             rows.prefetch(i);
         }
         let from = from.min(n);
@@ -225,7 +228,7 @@ impl Twin {
         for (k, &product) in out.iter().enumerate() {
             close(product, self.rows[from + k].iter().map(|&(j, x)| x * w[j]));
         }
-        // Every other row has a share.
+        // Every other row has a share of 0.
         let share = |k: usize| if k % 2 == 0 { scale } else { 0.0 };
         let shares: Vec<f64> = (0..n - from).map(share).collect();
         let mut sum = w.to_vec();
@@ -241,7 +244,7 @@ impl Twin {
         }
     }
 
-    /// `found` is `w` plus rows times their shares.
+    /// Checks that `found` is `w` plus the rows times their shares.
     fn same(&self, found: &[f64], w: &[f64], shares: &[(usize, f64)]) {
         for (j, &found) in found.iter().enumerate() {
             let of_row = |&(i, share): &(usize, f64)| {
@@ -257,12 +260,13 @@ impl Twin {
 }
 
 fn bits(entries: &[(usize, f64)]) -> Vec<(usize, Option<f64>)> {
-    // NaN equals NaN here, and 0 equals -0: a pattern keeps the first value of a row.
+    // NaN equals NaN here, and 0 equals -0: a pattern keeps only the first value of a row.
     let number = |v: f64| if v.is_nan() { None } else { Some(v) };
     entries.iter().map(|&(j, v)| (j, number(v))).collect()
 }
 
-/// `found` is the sum of the terms, up to rounding; anything where that may overflow in between.
+/// Checks that `found` is the sum of the terms up to rounding; anything is accepted where partial
+/// sums may overflow.
 fn close(found: f64, terms: impl Iterator<Item = f64>) {
     let (mut sum, mut size, mut n) = (0.0, 0.0, 0.0);
     for term in terms {

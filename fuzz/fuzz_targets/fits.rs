@@ -1,4 +1,5 @@
-//! Whole tiny fits of every solver and every loss, at any scale: an error, or a model with a true certificate.
+//! Complete tiny fits with every solver and every loss, at any scale: either an error, or a model
+//! with a correct certificate.
 
 #![no_main]
 
@@ -10,7 +11,7 @@ use std::time::Duration;
 use ndarray::ArrayView2;
 use sdca_rs::Error;
 use sdca_rs::data::{Data, Storage};
-use sdca_rs::kernel::Loan;
+use sdca_rs::kernel::Borrowed;
 use sdca_rs::loss::{Loss, SPECS, Target, Visitor, dispatch};
 use sdca_rs::order::Sampling;
 use sdca_rs::problem::{Problem, Regularisation};
@@ -36,7 +37,7 @@ unsafe extern "C" {
     fn atexit(f: extern "C" fn()) -> std::ffi::c_int;
 }
 
-/// `run.sh` looks for this line.
+/// `run.sh` searches the output for this line.
 extern "C" fn print() {
     let [fits, errors, converged] = [&FITS, &ERRORS, &CONVERGED].map(|count| count.load(Relaxed));
     eprintln!("fits: {fits}, of which errors: {errors}, converged: {converged}");
@@ -54,11 +55,11 @@ enum Layout {
     Pattern,
 }
 
-/// A matrix in all its storages.
+/// A matrix in all storage formats.
 struct Matrix {
     n_rows: usize,
     n_cols: usize,
-    /// What the storage holds, exactly.
+    /// The exact stored values.
     dense: Vec<f64>,
     narrow: Vec<f32>,
     values: Vec<f64>,
@@ -69,7 +70,7 @@ struct Matrix {
 }
 
 impl Matrix {
-    /// Decodes one.
+    /// Decodes a matrix.
     fn new(bytes: &mut Bytes<'_>, n_rows: usize, n_cols: usize, storage: Layout) -> Self {
         let mut dense = vec![0.0; n_rows * n_cols];
         let scales = bytes.below(6);
@@ -81,7 +82,7 @@ impl Matrix {
             };
         }
         match scales {
-            // Each column, or each row, has its own unit; or only one of them.
+            // Each column or each row has its own scale, or only one of them does.
             1 => {
                 let units: Vec<f64> = (0..n_cols).map(|_| bytes.power()).collect();
                 dense
@@ -126,7 +127,7 @@ impl Matrix {
         }
         let narrow: Vec<f32> = dense.iter().map(|&x| x as f32).collect();
         let (mut values, mut indices, mut indptr) = (Vec::new(), Vec::new(), vec![0]);
-        // Columns in reverse, and zeros that are stored, are valid.
+        // Reversed columns and stored zeros are valid.
         let (reverse, keep_zeros) = (bytes.flag(), bytes.flag() && storage != Layout::Pattern);
         for row in dense.chunks_exact(n_cols) {
             for j in 0..n_cols {
@@ -157,9 +158,9 @@ impl Matrix {
 
     fn stored(&self, storage: Layout) -> Storage<'_> {
         let shape = (self.n_rows, self.n_cols);
-        let indptr = Loan::new(&self.indptr);
+        let indptr = Borrowed::new(&self.indptr);
         let csr = || {
-            let (values, indices) = (Loan::new(&self.values), Loan::new(&self.indices));
+            let (values, indices) = (Borrowed::new(&self.values), Borrowed::new(&self.indices));
             Csr::new(values, indices, indptr, self.n_cols).expect("compressed rows")
         };
         match storage {
@@ -174,8 +175,8 @@ impl Matrix {
             Layout::Csr => csr().into(),
             Layout::CsrNarrow => {
                 let (values, indices) = (
-                    Loan::new(&self.narrow_values),
-                    Loan::new(&self.long_indices),
+                    Borrowed::new(&self.narrow_values),
+                    Borrowed::new(&self.long_indices),
                 );
                 let rows = Csr::new(values, indices, indptr, self.n_cols);
                 rows.expect("compressed rows").into()
@@ -212,7 +213,7 @@ impl Any {
         match bytes.below(8) {
             0..4 => Self::Sdca(Sdca {
                 sampling,
-                // Only the last iterate is accelerated.
+                // Only the last iterate can be accelerated.
                 output: if bytes.flag() { output } else { Output::Last },
                 average_from,
                 first_epoch: bytes.pick(&FIRST_EPOCHS),
@@ -289,7 +290,7 @@ impl Any {
     }
 }
 
-/// Lets a run make so many records, and no more than a run can.
+/// Limits the number of records of a run, and checks that there are not more than possible.
 struct Bounded {
     records: usize,
     stop_after: usize,
@@ -308,7 +309,7 @@ impl Monitor for Bounded {
     }
 }
 
-/// All but rows and loss.
+/// All settings except rows and loss.
 struct Task<'b, 'a> {
     bytes: &'b mut Bytes<'a>,
     param: Option<f64>,
@@ -382,7 +383,7 @@ impl Visitor for Task<'_, '_> {
                 if L::TARGET.accepts(scaled) { scaled } else { y }
             })
             .collect();
-        // One class alone is refused: that need not be tried often.
+        // A single class is refused; that need not be tried often.
         let is_one_class = y.iter().all(|&label| label == y[0]);
         if L::TARGET == Target::Label && is_one_class && bytes.byte() != 255 {
             y[n_rows - 1] = -y[0];
@@ -475,11 +476,11 @@ impl Visitor for Task<'_, '_> {
         if let Ok(first) = &first
             && more % 8 == 1
         {
-            // It goes on from there.
+            // The run continues from there.
             let _ = solve(Some(first.into()));
         }
         if more % 8 == 2 && budget.max_time.is_none() {
-            // Once more: the same to the bit.
+            // Repeated, it must be bitwise identical.
             match (&first, &solve(start)) {
                 (Ok(one), Ok(two)) => {
                     assert_eq!(bits(&one.coef), bits(&two.coef), "{solver:?}");
@@ -525,10 +526,10 @@ struct Laws<'p, 'a, L> {
     what: &'p Any,
 }
 
-/// The log loss takes an exponential for 0 before it is subnormal.
+/// The log loss replaces an exponential by 0 before it is subnormal.
 const UNDERFLOW: f64 = 4.0 * f64::MIN_POSITIVE;
 
-/// A sum, and what rounding can do to it.
+/// A sum, and a bound on its rounding error.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     sum: f64,
@@ -560,7 +561,7 @@ impl<L: Loss> Laws<'_, '_, L> {
                     .collect::<Vec<_>>(),
             )
         };
-        // The shape of the answer.
+        // The shape of the result.
         assert_eq!(
             (fit.coef.len(), fit.dual.len()),
             (self.matrix.n_cols, self.matrix.n_rows)
@@ -574,7 +575,7 @@ impl<L: Loss> Laws<'_, '_, L> {
         );
         assert_eq!(last.epoch, fit.epochs, "{}", at());
         assert!(fit.mean_q >= 0.0 || fit.mean_q.is_nan(), "{}", at());
-        // Only numbers.
+        // All numbers are finite.
         let all = fit
             .coef
             .iter()
@@ -613,7 +614,7 @@ impl<L: Loss> Laws<'_, '_, L> {
                 at()
             );
         }
-        // The certificate is true.
+        // The certificate is correct.
         let (primal, dual) = (self.primal(&fit.coef, fit.intercept), self.dual(fit));
         let Some(off) = self.off_balance(fit) else {
             return;
@@ -627,10 +628,10 @@ impl<L: Loss> Laws<'_, '_, L> {
                 at()
             );
         }
-        // No bound at all is a true one.
+        // An infinite bound is trivially correct.
         let is_known = c.dual == f64::NEG_INFINITY && !known::ROUNDING_OVERFLOWS;
         if dual.room.is_finite() && dual.sum.is_finite() && !is_known {
-            // A model that is not the one of its dual point has a bound that is a little lower.
+            // If the model is not that of its dual point, the bound is slightly lower.
             let allowed = 2.0 * dual.room + K * f64::EPSILON * dual.sum.abs();
             assert!(
                 (c.dual - dual.sum).abs() <= allowed,
@@ -656,14 +657,16 @@ impl<L: Loss> Laws<'_, '_, L> {
                 at()
             );
         }
-        // No model at all is not better; but a tolerance of 0 asks for what the algorithm itself ends with.
+        // Zero coefficients are not better; but with a tolerance of 0, the algorithm's own last
+        // iterate is returned.
         if known::NEVER_WORSE_THAN_ZERO && self.tol > 0.0 {
             let (b, nothing) = self.best_constant();
             if nothing.sum > 1e290 && !known::SEARCH_NEAR_OVERFLOW {
                 return;
             }
-            // What the search for an intercept does not promise: a slope that expects the minimum within 1e-14
-            // counts as none; and rows that weigh 1e-12 of others are lost in the rounding of tangents.
+            // What the search for an intercept does not guarantee: a slope that places the minimum
+            // within 1e-14 counts as 0, and rows with a relative weight of 1e-12 are lost in the
+            // rounding of tangents.
             let flat = 1e-14 / 8.0 * (b - fit.intercept).abs();
             let counting = (0..self.matrix.n_rows)
                 .map(|i| problem.weight(i))
@@ -690,7 +693,7 @@ impl<L: Loss> Laws<'_, '_, L> {
         }
     }
 
-    /// `P` by its definition.
+    /// `P` according to its definition.
     fn primal(&self, coef: &[f64], b: f64) -> Sum {
         let (problem, n_cols) = (self.problem, self.matrix.n_cols as f64);
         let total = problem.total_weight();
@@ -722,7 +725,7 @@ impl<L: Loss> Laws<'_, '_, L> {
         }
     }
 
-    /// `D` by its definition.
+    /// `D` according to its definition.
     fn dual(&self, fit: &Fit) -> Sum {
         let problem = self.problem;
         let (n, total) = (self.matrix.n_rows as f64, problem.total_weight());
@@ -755,8 +758,8 @@ impl<L: Loss> Laws<'_, '_, L> {
         }
     }
 
-    /// With an intercept: that `sum c a = 0` up to rounding, and what the rest of it does to the gap. Nothing if
-    /// that overflows.
+    /// With an intercept: checks that `sum c a = 0` up to rounding. Returns the effect of the
+    /// remainder on the gap, or `None` if that overflows.
     fn off_balance(&self, fit: &Fit) -> Option<f64> {
         if !self.problem.fit_intercept() {
             return Some(0.0);
@@ -787,7 +790,7 @@ impl<L: Loss> Laws<'_, '_, L> {
         let nothing = vec![0.0; self.matrix.n_cols];
         let mut best = (0.0, self.primal(&nothing, 0.0));
         if self.problem.fit_intercept() {
-            // Some law would be broken anywhere; these are the places where minima are.
+            // A violation could show anywhere; minima are at these points.
             let targets = (0..self.matrix.n_rows).map(|i| self.problem.target(i));
             let tried = (-20..=20).map(|k| f64::from(k) / 4.0);
             for b in tried.chain(targets.flat_map(|y| [y, y.abs().ln()])) {
@@ -801,7 +804,7 @@ impl<L: Loss> Laws<'_, '_, L> {
     }
 }
 
-/// A certificate in which NaN equals itself.
+/// A certificate that compares NaN as equal to itself.
 fn same(c: sdca_rs::run::Certificate) -> [u64; 4] {
     [
         c.primal.to_bits(),

@@ -1,5 +1,5 @@
-//! The search for the intercept, on convex functions and on what only claims to be one, and the balance of dual
-//! points.
+//! The search for the intercept, on convex functions and on functions that only claim to be convex;
+//! and the balancing of dual points.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ use sdca_fuzz::rounding::TINY;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| run(data));
 
-/// Chooses one of the three.
+/// Chooses one of the three checks.
 fn run(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     match bytes.below(4) {
@@ -22,22 +22,23 @@ fn run(data: &[u8]) {
     }
 }
 
-/// More evaluations than any search may need: 1100 to walk across all numbers by factors of 4, 300 to close in.
+/// More evaluations than any search may need: 1100 to cross the whole range of numbers by factors
+/// of 4, and 300 to converge.
 const MOST: usize = 1500;
 
 /// Counts evaluations.
 fn counted(
     start: f64,
-    reach: f64,
+    inverse_curvature: f64,
     precision: f64,
     mut at: impl FnMut(f64) -> (f64, f64),
 ) -> Minimum {
     let mut evaluations = 0;
-    let minimum = minimise(start, reach, precision, |b| {
+    let minimum = minimise(start, inverse_curvature, precision, |b| {
         evaluations += 1;
         assert!(
             evaluations <= MOST,
-            "no end: from {start:e}, reach {reach:e}, now at {b:e}"
+            "no end: from {start:e}, inverse_curvature {inverse_curvature:e}, now at {b:e}"
         );
         at(b)
     });
@@ -67,7 +68,7 @@ impl Kink {
     }
 }
 
-/// A sum of kinks is least at one of them.
+/// A sum of kinks attains its minimum at one of them.
 fn convex(bytes: &mut Bytes<'_>) {
     let kind = bytes.pick(&[Kind::Tame, Kind::Number]);
     let start = bytes.of(kind);
@@ -91,7 +92,7 @@ fn convex(bytes: &mut Bytes<'_>) {
         f(minimum.b).0.to_bits(),
         "the value is of another place"
     );
-    // Where all is finite, also differences:
+    // Where everything is finite, differences included:
     let size = |b: f64| -> f64 {
         let of_kink = |kink: &Kink| (kink.down + kink.up) * (kink.t.abs() + b.abs());
         kinks.iter().map(of_kink).sum()
@@ -99,7 +100,7 @@ fn convex(bytes: &mut Bytes<'_>) {
     let farthest = kinks
         .iter()
         .fold(start.abs(), |far, kink| far.max(kink.t.abs()));
-    // The walk goes beyond the minimum by up to four times its way.
+    // The bracketing overshoots the minimum by up to four times its distance from the start.
     let room = 1e3 * f64::EPSILON * size(16.0 * farthest + 1.0) + TINY;
     if room.is_finite() {
         for kink in &kinks {
@@ -114,15 +115,15 @@ fn convex(bytes: &mut Bytes<'_>) {
     }
 }
 
-/// Parabolas and exponentials, as of losses: `reach` as the crate has it.
+/// Parabolas and exponentials, as in losses, with the crate's `inverse_curvature`.
 fn smooth(bytes: &mut Bytes<'_>) {
     let kind = bytes.pick(&[Kind::Tame, Kind::Number]);
-    let (start, reach) = (bytes.of(kind), bytes.pick(&[8.0, 0.0]));
+    let (start, inverse_curvature) = (bytes.of(kind), bytes.pick(&[8.0, 0.0]));
     let precision = bytes.pick(&[0.0, 1e-12, 1e-6, 1e-3]);
     let mut terms: Vec<(u8, f64, f64)> = (0..1 + bytes.below(8))
         .map(|_| (bytes.byte() % 3, bytes.of(kind), bytes.of(kind).abs()))
         .collect();
-    // Losses are weighted by parts of the sum of all weights.
+    // Losses are weighted by fractions of the sum of all weights.
     let total: f64 = terms.iter().map(|term| term.2).sum();
     if !total.is_normal() {
         return;
@@ -131,7 +132,7 @@ fn smooth(bytes: &mut Bytes<'_>) {
     let term = |&(kind, t, c): &(u8, f64, f64), b: f64| match kind {
         0 => (0.5 * c * (b - t) * (b - t), c * (b - t)),
         1 => (c * (b.exp() - t.abs() * b), c * (b.exp() - t.abs())),
-        // The log loss, by the library.
+        // The log loss, computed with the standard library.
         _ => {
             let m = if t < 0.0 { -b } else { b };
             let s = 1.0 / (1.0 + m.exp());
@@ -152,16 +153,17 @@ fn smooth(bytes: &mut Bytes<'_>) {
     {
         return;
     }
-    // Where terms overflow it is no convex function any more.
+    // Where terms overflow, the function is no longer convex.
     let mut is_finite = true;
-    let minimum = counted(start, reach, precision, |b| {
+    let minimum = counted(start, inverse_curvature, precision, |b| {
         let (value, slope) = f(b);
         is_finite &= value.is_finite() && slope.is_finite();
         (value, slope)
     });
     let (value, _) = f(start);
     if is_finite && value.is_finite() {
-        // A slope that expects the minimum within 1e-14 counts as none, wherever it is; and sums are rounded.
+        // A slope that places the minimum within 1e-14 counts as 0, wherever the minimum is; and
+        // sums are rounded.
         let flat = 1e-14 / 8.0 * (minimum.b - start).abs();
         let allowed = flat + 1e-13 * value.abs() + f64::MIN_POSITIVE;
         assert!(
@@ -171,9 +173,9 @@ fn smooth(bytes: &mut Bytes<'_>) {
     }
 }
 
-/// Values and slopes that no convex function has: the search ends all the same.
+/// Values and slopes that no convex function has: the search must end all the same.
 fn hostile(bytes: &mut Bytes<'_>) {
-    let (start, reach) = (bytes.number(), bytes.pick(&[8.0, 0.0, 1e-3, 1e300]));
+    let (start, inverse_curvature) = (bytes.number(), bytes.pick(&[8.0, 0.0, 1e-3, 1e300]));
     let precision = bytes.pick(&[0.0, 1e-12, 1e-3]);
     let mut answers = [(0.0, 0.0); 16];
     for answer in &mut answers {
@@ -188,9 +190,9 @@ fn hostile(bytes: &mut Bytes<'_>) {
         return;
     }
     let mut k = 0;
-    // The answers in turn, or always the one of the place.
+    // The replies in sequence, or always the one that belongs to the position.
     let in_turn = bytes.flag();
-    counted(start, reach, precision, |b| {
+    counted(start, inverse_curvature, precision, |b| {
         k += 1;
         answers[if in_turn {
             k
@@ -209,7 +211,7 @@ fn balanced(bytes: &mut Bytes<'_>) {
         .map(|_| if weighted { bytes.of(kind).abs() } else { 1.0 })
         .collect();
     let total: f64 = weights.iter().sum();
-    // Weights are given as parts of their sum: see `balance`.
+    // Weights are given as fractions of their sum; see `balance`.
     if weighted {
         if !total.is_normal() {
             return;
@@ -218,7 +220,7 @@ fn balanced(bytes: &mut Bytes<'_>) {
     }
     let before: Vec<f64> = (0..n).map(|_| bytes.of(kind)).collect();
     let masses = || before.iter().zip(&weights).map(|(a, c)| c * a);
-    // Dual values are not so large that their sum overflows.
+    // Dual values are small enough that their sum does not overflow.
     if !masses().map(f64::abs).sum::<f64>().is_finite() {
         return;
     }

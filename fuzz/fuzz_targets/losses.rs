@@ -1,4 +1,4 @@
-//! Every loss of the registry, for any finite arguments.
+//! Every loss in the registry, for any finite arguments.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ use sdca_fuzz::rounding::{K, Shaped, TINY};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| run(data));
 
-/// Decodes a loss and arguments, and checks all laws.
+/// Decodes a loss and its arguments, and checks all laws.
 fn run(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let spec = bytes.pick(SPECS);
@@ -63,7 +63,8 @@ impl Visitor for Laws<'_, '_> {
     }
 }
 
-/// A finite dual value of the range: a fraction of it, an end, the one of a prediction, or any number.
+/// A finite dual value in the range: a fraction of it, an end point, the one for a prediction, or
+/// any number.
 fn dual_value<L: Loss>(loss: L, y: f64, bytes: &mut Bytes<'_>) -> f64 {
     let (low, high) = loss.dual_range(y);
     let value = match bytes.byte() % 4 {
@@ -108,13 +109,13 @@ fn primal_laws<L: Loss>(shaped: Shaped<L>, p: f64, other: f64, y: f64) {
     );
     // The tangent is below the graph.
     let (there, step) = (loss.value(other, y), other - p);
-    let apart = K * f64::EPSILON * (p.abs() + y.abs() + shaped.param);
+    let tolerance = K * f64::EPSILON * (p.abs() + y.abs() + shaped.param);
     let sizes = shaped.of_value(p, y)
         + shaped.of_value(other, y)
-        + shaped.steepest(p, y, apart) * (step.abs() + p.abs() + other.abs());
+        + shaped.steepest(p, y, tolerance) * (step.abs() + p.abs() + other.abs());
     let room = K * f64::EPSILON * sizes + TINY;
-    // Rounding of p - y moves the slope by as much as the curvature has it.
-    let blur = shaped.steepest(p, y, apart) - slope.abs();
+    // Rounding of p - y changes the slope in proportion to the curvature.
+    let blur = shaped.steepest(p, y, tolerance) - slope.abs();
     let room = room + 2.0 * blur.abs() * step.abs();
     let tangent = value + slope * step;
     if room.is_finite() && tangent.is_finite() && there.is_finite() {
@@ -126,7 +127,7 @@ fn primal_laws<L: Loss>(shaped: Shaped<L>, p: f64, other: f64, y: f64) {
     }
 }
 
-/// Conjugate and curvature: no NaN, and infinite outside of the range.
+/// Conjugate and curvature: no NaN, and infinite outside the range.
 fn dual_laws<L: Loss>(shaped: Shaped<L>, a: f64, y: f64) {
     let loss = shaped.loss;
     let at = || format!("{} (param {:e}) a={a:e} y={y:e}", L::NAME, shaped.param);
@@ -168,7 +169,7 @@ fn fenchel_laws<L: Loss>(shaped: Shaped<L>, p: f64, a: f64, y: f64) {
     let gap = |a: f64| loss.value(p, y) + loss.conjugate(a, y) + a * p;
     let room = |a: f64| {
         let sizes = shaped.of_value(p, y) + shaped.of_conjugate(a, y) + (a * p).abs();
-        // The log loss takes an exponential for 0 before it is subnormal.
+        // The log loss replaces an exponential by 0 before it is subnormal.
         K * f64::EPSILON * sizes + 4.0 * f64::MIN_POSITIVE
     };
     let at = |a: f64| {
@@ -193,8 +194,8 @@ fn fenchel_laws<L: Loss>(shaped: Shaped<L>, p: f64, a: f64, y: f64) {
     }
 }
 
-/// The step is in the range, satisfies its equation, is better than any other value, and does not depend on
-/// where it starts.
+/// The step is in the range, satisfies its equation, is better than any other value, and does not
+/// depend on its starting point.
 fn step_laws<L: Loss>(shaped: Shaped<L>, (z, q): (f64, f64), (from, other): (f64, f64), y: f64) {
     let loss = shaped.loss;
     let t = loss.step(z, q, from, y);
@@ -208,8 +209,8 @@ fn step_laws<L: Loss>(shaped: Shaped<L>, (z, q): (f64, f64), (from, other): (f64
     assert!(!t.is_nan(), "NaN: {}", at());
     let (low, high) = loss.dual_range(y);
     assert!(low <= t && t <= high, "outside: {}", at());
-    // Halley's method ends with an error of 3e-14 of the value, see log.rs; that of an exponential is as many
-    // units of rounding as its exponent.
+    // Halley's method ends with a relative error of 3e-14, see log.rs; the error of an exponential
+    // is as many units of rounding as its exponent.
     let k = f64::EPSILON
         * match L::LINK {
             Link::Identity => K,
@@ -218,11 +219,11 @@ fn step_laws<L: Loss>(shaped: Shaped<L>, (z, q): (f64, f64), (from, other): (f64
         };
     let again = loss.step(z, q, 0.0, y);
     let p = z + q * t;
-    // Denominators, as of the smooth hinge, may overflow too.
+    // Denominators, as in the smooth hinge, may overflow too.
     if !p.is_finite() || !t.is_finite() || !(q + shaped.param).is_finite() {
         return;
     }
-    // -t is a slope at p, but for rounding of p.
+    // -t is a slope at p, up to rounding of p.
     let blur = k * (z.abs() + q * t.abs() + y.abs() + shaped.param) + TINY + q * TINY;
     let sizes = |p: f64| {
         t.abs()
@@ -232,7 +233,7 @@ fn step_laws<L: Loss>(shaped: Shaped<L>, (z, q): (f64, f64), (from, other): (f64
                 0.0
             }
     };
-    // The log loss takes an exponential for 0 before it is subnormal.
+    // The log loss replaces an exponential by 0 before it is subnormal.
     let tiny = 4.0 * f64::MIN_POSITIVE;
     let (left, right) = (loss.slope(p - blur, y), loss.slope(p + blur, y));
     let (below, above) = (k * sizes(p - blur) + tiny, k * sizes(p + blur) + tiny);
@@ -246,15 +247,15 @@ fn step_laws<L: Loss>(shaped: Shaped<L>, (z, q): (f64, f64), (from, other): (f64
         "no slope at p={p:e}: to {right:e}: {}",
         at()
     );
-    let apart = 2.0 * (right - left + below + above);
-    if apart.is_finite() {
+    let tolerance = 2.0 * (right - left + below + above);
+    if tolerance.is_finite() {
         assert!(
-            (t - again).abs() <= apart.max(1e-12 * t.abs()),
+            (t - again).abs() <= tolerance.max(1e-12 * t.abs()),
             "from 0 {again:e}: {}",
             at()
         );
     }
-    // Concave: no other value is better.
+    // The objective is concave, so no other value is better.
     if L::LINK == Link::Log && !known::POISSON_CONJUGATE {
         return;
     }

@@ -1,4 +1,4 @@
-//! Pegasos on a stream of rows, of which what came before may be anything.
+//! Pegasos on a stream of rows, starting from an arbitrary state.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use sdca_rs::loss::{Loss, SPECS, Visitor, dispatch};
 use sdca_rs::order::Sampling;
 use sdca_rs::problem::{Problem, Regularisation};
 use sdca_rs::rows::Dense;
-use sdca_rs::run::Unwatched;
+use sdca_rs::run::NoMonitor;
 use sdca_rs::solver::{Model, Pegasos, Scales, Stream};
 
 use sdca_fuzz::bytes::{Bytes, Kind};
@@ -17,7 +17,7 @@ use sdca_fuzz::known;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| run(data));
 
-/// Decodes a few rows and a stream, and lets Pegasos go on with it, twice.
+/// Decodes a few rows and a stream, and continues the stream with Pegasos, twice.
 fn run(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let spec = bytes.pick(SPECS);
@@ -78,12 +78,12 @@ impl Visitor for Task<'_, '_> {
         if !is_fitting && !known::STREAM_LENGTHS_ARE_CHECKED {
             return;
         }
-        let Ok(stream) = pegasos.partial_solve(&problem, stream, &mut Unwatched) else {
+        let Ok(stream) = pegasos.partial_solve(&problem, stream, &mut NoMonitor) else {
             return;
         };
         assert!(is_fitting, "arrays of wrong lengths were accepted");
         check(&stream, n_cols);
-        if let Ok(stream) = pegasos.partial_solve(&problem, Some(stream), &mut Unwatched) {
+        if let Ok(stream) = pegasos.partial_solve(&problem, Some(stream), &mut NoMonitor) {
             check(&stream, n_cols);
         }
     }

@@ -1,10 +1,11 @@
-//! Numbers and choices from the bytes of an input. When they are used up, all that follows is 0.
+//! Decodes numbers and choices from the bytes of an input. Once the bytes are used up, all further
+//! ones are 0.
 //!
-//! One choice takes one byte, so that changing a byte of an input changes one thing.
+//! Each choice takes one byte, so that changing one byte of an input changes one thing.
 
 use arbitrary::Unstructured;
 
-/// The bytes that are left of an input.
+/// The remaining bytes of an input.
 pub struct Bytes<'a>(Unstructured<'a>);
 
 /// A kind of numbers.
@@ -20,7 +21,8 @@ pub enum Kind {
     Any,
 }
 
-/// Numbers at which arithmetic turns: in one byte, so that the fuzzer finds them.
+/// Numbers that are critical for arithmetic, each encoded in one byte so that the fuzzer finds
+/// them.
 const SPECIAL: [f64; 24] = [
     0.0,
     -0.0,
@@ -49,12 +51,12 @@ const SPECIAL: [f64; 24] = [
 ];
 
 impl<'a> Bytes<'a> {
-    /// Those of an input.
+    /// The bytes of an input.
     pub fn new(data: &'a [u8]) -> Self {
         Self(Unstructured::new(data))
     }
 
-    /// Whether there are none left.
+    /// Whether no bytes are left.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -74,12 +76,12 @@ impl<'a> Bytes<'a> {
         usize::from(self.byte()) % n
     }
 
-    /// One of these.
+    /// One of these items.
     pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len())]
     }
 
-    /// Eight bytes as they are.
+    /// Eight raw bytes.
     pub fn word(&mut self) -> u64 {
         self.0.arbitrary().unwrap_or_default()
     }
@@ -99,7 +101,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// Any number, also NaN and the infinite ones.
+    /// Any number, including NaN and infinities.
     pub fn any(&mut self) -> f64 {
         match self.byte() % 8 {
             0 => f64::NAN,
@@ -122,12 +124,12 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// A finite number that is not negative.
+    /// A finite number >= 0.
     pub fn size(&mut self) -> f64 {
         self.number().abs()
     }
 
-    /// A number from -8 to 8, often a whole one.
+    /// A number from -8 to 8, often an integer.
     pub fn tame(&mut self) -> f64 {
         let byte = self.byte().cast_signed();
         if byte & 1 == 0 {
@@ -155,7 +157,7 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// `10^exponent`, subnormal ones too.
+/// `10^exponent`, including subnormal numbers.
 pub fn power_of_10(exponent: i32) -> f64 {
     let half = exponent / 2;
     10f64.powi(half) * 10f64.powi(exponent - half)

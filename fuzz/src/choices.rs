@@ -1,4 +1,4 @@
-//! Choices that several targets leave to their input.
+//! Choices from the input that several targets share.
 
 use sdca_rs::loss::Target;
 use sdca_rs::solver::LearningRate;

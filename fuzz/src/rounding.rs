@@ -1,15 +1,16 @@
-//! What rounding can do to losses: bounds in units of [`EPSILON`](f64::EPSILON), to be multiplied by [`K`].
+//! Bounds on the rounding errors of losses, in units of [`EPSILON`](f64::EPSILON), to be multiplied
+//! by [`K`].
 //!
-//! Each is a sum of the sizes of the terms that a careful formula of the function adds up, and of what
-//! rounding of a difference does to the function of it. A bound that overflows bounds nothing: laws are
+//! Each bound is the sum of the sizes of the terms that a careful formula adds up, plus the effect
+//! on the function of rounding a difference. A bound that overflows bounds nothing, and laws are
 //! skipped there.
 
 use sdca_rs::loss::{Link, Loss};
 
-/// Units of rounding that count as one: a formula has some ten operations.
+/// The number of rounding units that count as one: a formula has some ten operations.
 pub const K: f64 = 32.0;
 
-/// What underflow does to a sum of a few terms.
+/// The effect of underflow on a sum of a few terms.
 pub const TINY: f64 = 64.0 * 5e-324;
 
 /// A loss with its shape parameter, or 0 if it has none.
@@ -20,8 +21,8 @@ pub struct Shaped<L> {
 }
 
 impl<L: Loss> Shaped<L> {
-    /// The target in units of predictions: rounding of a difference is relative to it.
-    fn linked(y: f64) -> f64 {
+    /// The target in the units of predictions: the rounding of a difference is relative to it.
+    fn target_as_prediction(y: f64) -> f64 {
         match L::LINK {
             Link::Log if y > 0.0 => y.ln(),
             Link::Log => 0.0,
@@ -29,23 +30,23 @@ impl<L: Loss> Shaped<L> {
         }
     }
 
-    /// The size of what `p` is compared with.
-    fn reach(self, p: f64, y: f64) -> f64 {
-        p.abs() + Self::linked(y).abs() + self.param
+    /// The size of the numbers that `p` is compared with.
+    fn magnitude(self, p: f64, y: f64) -> f64 {
+        p.abs() + Self::target_as_prediction(y).abs() + self.param
     }
 
-    /// The largest slope within `apart` of `p` and within rounding of it.
-    pub fn steepest(self, p: f64, y: f64, apart: f64) -> f64 {
-        let apart = apart + K * f64::EPSILON * self.reach(p, y);
+    /// The largest slope within `distance` of `p`, and within rounding of that.
+    pub fn steepest(self, p: f64, y: f64, distance: f64) -> f64 {
+        let distance = distance + K * f64::EPSILON * self.magnitude(p, y);
         let at = |p: f64| self.loss.slope(p, y).abs();
-        at(p).max(at(p - apart)).max(at(p + apart))
+        at(p).max(at(p - distance)).max(at(p + distance))
     }
 
     /// The bound for `phi(p; y)`.
     pub fn of_value(self, p: f64, y: f64) -> f64 {
         let steepest = self.steepest(p, y, 0.0);
         let of_exp = if L::LINK == Link::Log { p.exp() } else { 0.0 };
-        self.loss.value(p, y).abs() + steepest * (self.reach(p, y) + 1.0) + of_exp.min(steepest)
+        self.loss.value(p, y).abs() + steepest * (self.magnitude(p, y) + 1.0) + of_exp.min(steepest)
     }
 
     /// The bound for `phi*(-a; y)`.

@@ -1,13 +1,13 @@
-//! Data from what a caller has: arrays, slices, matrices of other crates.
+//! Constructors of [`Data`] from arrays, slices and the matrices of other crates.
 
 use ndarray::{ArrayView1, ArrayView2};
 
 use super::{Data, Storage};
 use crate::error::{self, Error};
-use crate::rows::{Csr, Dense, Index, Loan, Real};
+use crate::rows::{Borrowed, Csr, Dense, Index, Real};
 use crate::run::parameter;
 
-/// A number type of rows: `f32` or `f64`. All arithmetic is done in `f64`.
+/// A number type for rows: `f32` or `f64`. All arithmetic is done in `f64`.
 pub trait Number: Real {
     #[doc(hidden)]
     fn dense(rows: Dense<'_, Self>) -> Storage<'_>;
@@ -37,8 +37,8 @@ macro_rules! number {
 
 number!(f32, f64);
 
-/// A number type of column indices: `i32`, `i64`, `u32`, `u64` or `usize`. They are used where they lie; those of 32
-/// bits take less time.
+/// A number type for column indices: `i32`, `i64`, `u32`, `u64` or `usize`. Indices are used in
+/// place, without a copy; 32-bit indices are faster.
 pub trait ColumnIndex: Index {
     #[doc(hidden)]
     fn store<F: Number>(rows: Csr<'_, F, Self>) -> Storage<'_>;
@@ -68,8 +68,8 @@ column_index!(usize => wide,);
 column_index!(usize => narrow,);
 
 impl<'a> Data<'a> {
-    /// Dense rows: a matrix of `f32` or `f64` in C order, such as `&array` of an [`ndarray::Array2`], a view of one, or
-    /// an array of arrays.
+    /// Dense rows: a matrix of `f32` or `f64` in C order, such as `&array` for an
+    /// [`ndarray::Array2`], a view of one, or an array of arrays.
     ///
     /// ```
     /// use ndarray::array;
@@ -78,7 +78,7 @@ impl<'a> Data<'a> {
     /// let x = array![[0.0, 1.0], [1.0, 1.0], [2.0, -1.0]];
     /// assert_eq!(Data::dense(&x)?.n_rows(), 3);
     ///
-    /// // A view of the transpose has gaps between the entries of a row.
+    /// // In a view of the transpose, the entries of a row are not contiguous.
     /// let error = Data::dense(x.t()).expect_err("not in C order");
     /// assert_eq!(
     ///     error.to_string(),
@@ -90,11 +90,12 @@ impl<'a> Data<'a> {
         Self::new(F::dense(Dense::new(x.into())?), None)
     }
 
-    /// Sparse rows, compressed: row `i` holds `values[indptr[i]..indptr[i + 1]]` in the columns
-    /// `indices[indptr[i]..indptr[i + 1]]` of `n_cols`.
+    /// Sparse rows in compressed format: row `i` holds `values[indptr[i]..indptr[i + 1]]` in the
+    /// columns `indices[indptr[i]..indptr[i + 1]]` of `n_cols`.
     ///
-    /// Columns need not be sorted, but each may occur only once in a row. Only the row pointers are copied. Rows of one
-    /// value each, like one-hot codes, are read without their values from then on.
+    /// Columns need not be sorted, but each may occur only once in a row. Only the row pointers are
+    /// copied. If the entries of every row have a single common value, as in one-hot codes, the
+    /// values are not read again.
     ///
     /// ```
     /// use sdca_rs::data::Data;
@@ -117,10 +118,13 @@ impl<'a> Data<'a> {
         n_cols: usize,
     ) -> Result<Self, Error> {
         error::catch(|| {
-            let (values, indices, indptr) =
-                (Loan::new(values), Loan::new(indices), Loan::new(indptr));
-            // The indices are checked by the scan, as numbers of the caller's type.
-            let rows = Csr::unscanned(values, indices, indptr, n_cols)?;
+            let (values, indices, indptr) = (
+                Borrowed::new(values),
+                Borrowed::new(indices),
+                Borrowed::new(indptr),
+            );
+            // The scan checks the indices, while they still have the caller's type.
+            let rows = Csr::with_unchecked_indices(values, indices, indptr, n_cols)?;
             if let Some((row, column)) = rows.scan()? {
                 return Err(Error::DuplicateColumn { row, column });
             }
@@ -128,9 +132,10 @@ impl<'a> Data<'a> {
         })
     }
 
-    /// The same rows with weights, one for each, instead of those they had: `&slice`, `&vec` or `&array`.
+    /// The same rows with these weights, one per row, instead of any earlier ones: `&slice`, `&vec`
+    /// or `&array`.
     ///
-    /// Weight 2 is the row twice, weight 0 is the row absent.
+    /// A row of weight 2 counts twice, a row of weight 0 not at all.
     ///
     /// ```
     /// use sdca_rs::data::Data;
@@ -150,7 +155,7 @@ impl<'a> Data<'a> {
         Self::new(self.storage, Some(weights))
     }
 
-    /// The rows of a sparse matrix of the crate sprs, which must be in compressed rows (CSR).
+    /// The rows of a sparse matrix of the crate sprs, which must be in compressed row format (CSR).
     ///
     /// Only the row pointers are copied.
     ///
@@ -191,7 +196,8 @@ impl<'a> Data<'a> {
         error::catch(|| {
             let n_cols = x.cols();
             let (indptr, indices, values) = x.into_raw_storage();
-            // A view of some rows of a larger matrix has their entries alone, and their old row pointers.
+            // A view of some rows of a larger matrix holds only their entries, but their original
+            // row pointers.
             let first = indptr.first().map_or(0, |first| first.index());
             let indptr = indptr.iter().map(|end| end.index() - first).into_vec();
             Self::csr(&indptr, indices, values, n_cols)
@@ -199,7 +205,7 @@ impl<'a> Data<'a> {
     }
 }
 
-/// The numbers of a vector that has no gaps.
+/// The elements of a vector, which must be contiguous.
 pub(crate) fn contiguous<'a>(
     name: &'static str,
     vector: ArrayView1<'a, f64>,

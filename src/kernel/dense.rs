@@ -1,16 +1,15 @@
 //! The arithmetic on a dense row, in one version for each [`Level`] of vector instructions.
 //!
-//! The portable version is what the compiler makes of plain loops for the least CPU that a build
-//! supports; on arm64 that includes NEON. All versions add in their own order, so that their results
-//! differ by rounding.
+//! The portable version consists of plain loops, compiled for the baseline CPU of a build; on arm64
+//! that includes NEON. Each version adds in its own order, so results differ by rounding.
 
 use std::sync::OnceLock;
 
 use super::Real;
 
-/// The vector instructions that the dense kernels use; chosen once for a matrix.
+/// The vector instructions that the dense kernels use, chosen once per matrix.
 ///
-/// Only levels that this CPU has can be made.
+/// Only levels supported by this CPU can be constructed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Level(pub(super) Kind);
 
@@ -24,10 +23,10 @@ pub(super) enum Kind {
 }
 
 impl Level {
-    /// What every CPU has.
+    /// The level that every CPU supports.
     pub const PORTABLE: Self = Self(Kind::Portable);
 
-    /// All levels, the best one last.
+    /// All levels, in ascending order.
     const ALL: &[Self] = &[
         Self::PORTABLE,
         #[cfg(target_arch = "x86_64")]
@@ -36,7 +35,7 @@ impl Level {
         Self(Kind::Avx512),
     ];
 
-    /// The levels that this CPU has, the best one last.
+    /// The levels that this CPU supports, in ascending order.
     pub fn available() -> Vec<Self> {
         let has = |level: &Self| match level.0 {
             Kind::Portable => true,
@@ -50,8 +49,8 @@ impl Level {
         Self::ALL.iter().copied().filter(has).collect()
     }
 
-    /// The best level that this CPU has or, if the environment variable `SDCA_RS_SIMD` names one
-    /// (`portable`, `avx2`, `avx512`), the best one up to that. The variable is read once.
+    /// The best level that this CPU supports. If the environment variable `SDCA_RS_SIMD` names a
+    /// level (`portable`, `avx2`, `avx512`), the best one up to that. The variable is read once.
     pub fn best() -> Self {
         static BEST: OnceLock<Level> = OnceLock::new();
         *BEST.get_or_init(|| {
@@ -74,7 +73,7 @@ impl Level {
         }
     }
 
-    /// Its name.
+    /// The name of the level.
     pub fn name(self) -> &'static str {
         NAMES[self.rank()]
     }
@@ -103,7 +102,7 @@ pub fn dense_axpy<F: Real>(level: Level, scale: f64, x: &[F], w: &mut [f64]) {
     F::axpy(level, scale, x, w);
 }
 
-/// `sum_j x_j^2`. Needed once for a row, so that the portable version will do.
+/// `sum_j x_j^2`. Computed once per row, so the portable version is fast enough.
 #[inline]
 pub fn dense_sq_norm<F: Real>(x: &[F]) -> f64 {
     portable::sum_products(x, x)
@@ -112,8 +111,8 @@ pub fn dense_sq_norm<F: Real>(x: &[F]) -> f64 {
 pub(super) mod portable {
     use crate::kernel::Element;
 
-    /// Accumulators: enough to hide the latency of an addition and to let the compiler use vector
-    /// registers, which it may not do with a single running sum.
+    /// The number of accumulators: enough to hide the latency of an addition and to let the
+    /// compiler vectorise, which it may not do with a single running sum.
     const LANES: usize = 8;
 
     #[inline]
@@ -159,7 +158,7 @@ macro_rules! vector {
                 match level.0 {
                     Kind::Portable => portable::sum_products(x, w),
                     #[cfg(target_arch = "x86_64")]
-                    // SAFETY: a level is made only where the CPU has it.
+                    // SAFETY: a level is only constructed where the CPU supports it.
                     Kind::Avx2 => unsafe { $module::dot_avx2(x, w) },
                     #[cfg(target_arch = "x86_64")]
                     // SAFETY: as above.
@@ -172,7 +171,7 @@ macro_rules! vector {
                 match level.0 {
                     Kind::Portable => portable::axpy(scale, x, w),
                     #[cfg(target_arch = "x86_64")]
-                    // SAFETY: a level is made only where the CPU has it.
+                    // SAFETY: a level is only constructed where the CPU supports it.
                     Kind::Avx2 => unsafe { $module::axpy_avx2(scale, x, w) },
                     #[cfg(target_arch = "x86_64")]
                     // SAFETY: as above.
@@ -244,7 +243,7 @@ macro_rules! vector {
                 }
             }
 
-            /// The lanes of the last, incomplete vector.
+            /// The mask for the last, incomplete vector.
             fn lanes(rest: usize) -> __mmask8 {
                 (1 << rest) - 1
             }

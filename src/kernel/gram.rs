@@ -1,35 +1,36 @@
-//! Sums of products of a few dense columns over some rows, in one version for each [`Level`] of vector
+//! Sums over rows of products of a few dense columns, in one version for each [`Level`] of vector
 //! instructions.
 //!
-//! Rows hold `width` numbers, a multiple of [`LANES`], of which the first `used` mean something. Each cell
-//! is a sum over the rows in their order, so that all versions have the same bits.
+//! Rows hold `width` numbers, a multiple of [`LANES`], of which only the first `used` are
+//! meaningful. Each cell is a sum over the rows in order, so all versions give bitwise identical
+//! results.
 
 use super::dense::{Kind, Level};
 
-/// Numbers taken together.
+/// The number of columns processed together.
 pub const LANES: usize = 8;
 
 /// An entry of a row: its column and its value.
 pub type Entry = (u32, f64);
 
-/// Rows of `width` numbers, of which the first `used` mean something.
+/// Rows of `width` numbers, of which only the first `used` are meaningful.
 #[derive(Debug, Clone, Copy)]
 pub struct Block<'a> {
-    /// The numbers, row after row.
+    /// The numbers in row-major order.
     pub rows: &'a [f64],
-    /// Numbers in a row, a multiple of [`LANES`].
+    /// The length of a row, a multiple of [`LANES`].
     pub width: usize,
-    /// How many of them mean something.
+    /// The number of meaningful numbers in a row.
     pub used: usize,
 }
 
-/// `out += sum_r h_r z_r z_r'` for the rows `z_r` and their weights. Cells right of the diagonal may get
-/// their sum or not.
+/// `out += sum_r h_r z_r z_r'` for the rows `z_r` and their weights `h_r`. Cells to the right of
+/// the diagonal may or may not be computed.
 pub fn add_products(level: Level, block: Block<'_>, weights: &[f64], out: &mut [f64]) {
     match level.0 {
         Kind::Portable => portable::products(block, weights, out),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level is made only where the CPU has it.
+        // SAFETY: a level is only constructed where the CPU supports it.
         Kind::Avx2 => unsafe { avx2::products(block, weights, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -37,8 +38,8 @@ pub fn add_products(level: Level, block: Block<'_>, weights: &[f64], out: &mut [
     }
 }
 
-/// `out_column += x z_r` for the entries `(column, x)` of each row that are in other columns: those of row `r`
-/// end before `ends[r]`. `out` has a line of `width` numbers for each column.
+/// `out_column += x z_r` for the entries `(column, x)` of each row in the other columns; those of
+/// row `r` end before `ends[r]`. `out` has a line of `width` numbers for each column.
 pub fn add_mixed(
     level: Level,
     block: Block<'_>,
@@ -49,7 +50,7 @@ pub fn add_mixed(
     match level.0 {
         Kind::Portable => portable::mixed(block, entries, ends, out),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level is made only where the CPU has it.
+        // SAFETY: a level is only constructed where the CPU supports it.
         Kind::Avx2 => unsafe { avx2::mixed(block, entries, ends, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -60,7 +61,7 @@ pub fn add_mixed(
 mod portable {
     use super::{Block, Entry, LANES};
 
-    /// In tiles of so many lines as can stay in registers while the rows go by.
+    /// Works in tiles of as many lines as stay in registers during the loop over the rows.
     pub(super) fn products(block: Block<'_>, weights: &[f64], out: &mut [f64]) {
         const LINES: usize = 4;
         let Block { rows, width, used } = block;
@@ -103,8 +104,9 @@ mod portable {
     }
 }
 
-/// The same in vectors that are named, because the compiler keeps an array of sums in memory in some builds
-/// and in registers in others. `mixed` it compiles well, as one loop: cut into chunks, it gathers and scatters.
+/// The same with explicit vectors, because the compiler keeps an array of sums in memory in some
+/// builds and in registers in others. `mixed` compiles well as a single loop: if it is split into
+/// chunks, the compiler uses gathers and scatters.
 #[cfg(target_arch = "x86_64")]
 macro_rules! vectors {
     ($module:ident, $features:literal, $lines:literal, $n_vectors:literal, $zero:ident, $same:ident, $load:ident, $store:ident,
@@ -114,10 +116,11 @@ macro_rules! vectors {
 
             use super::{Block, Entry, LANES, portable};
 
-            /// Numbers in a vector.
+            /// The number of elements in a vector.
             const SIZE: usize = LANES / $n_vectors;
 
-            /// In tiles of so many lines as can stay in registers while the rows go by; at the end of fewer.
+            /// Works in tiles of as many lines as stay in registers during the loop over the rows;
+            /// the last tile may have fewer.
             #[target_feature(enable = $features)]
             pub(super) fn products(block: Block<'_>, weights: &[f64], out: &mut [f64]) {
                 let mut top = 0;
@@ -135,7 +138,7 @@ macro_rules! vectors {
                 }
             }
 
-            /// The lines from `top` on in the columns from `left` on.
+            /// One tile: the lines starting at `top`, in the columns starting at `left`.
             #[target_feature(enable = $features)]
             fn tile<const LINES: usize>(
                 block: Block<'_>,
@@ -150,7 +153,7 @@ macro_rules! vectors {
                     let z: &[f64; LANES] = row[left..].first_chunk().expect("LANES divides width");
                     let mut scaled = [$zero(); $n_vectors];
                     for (k, scaled) in scaled.iter_mut().enumerate() {
-                        // SAFETY: z has $n_vectors times SIZE numbers.
+                        // SAFETY: z has $n_vectors * SIZE elements.
                         let z = unsafe { $load(z.as_ptr().add(k * SIZE)) };
                         *scaled = $mul($same(h), z);
                     }
@@ -167,7 +170,7 @@ macro_rules! vectors {
                         .expect("LANES divides width");
                     for (k, sum) in tile.iter().enumerate() {
                         let at = k * SIZE;
-                        // SAFETY: out has $n_vectors times SIZE numbers.
+                        // SAFETY: out has $n_vectors * SIZE elements.
                         unsafe {
                             let before = $load(out.as_ptr().add(at));
                             $store(out.as_mut_ptr().add(at), $add(before, *sum));
@@ -217,52 +220,4 @@ vectors!(
 );
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// Rows of so many used numbers, and their weights.
-    fn blocks() -> impl Strategy<Value = (usize, Vec<Vec<f64>>, Vec<f64>)> {
-        (1usize..30, 0usize..20).prop_flat_map(|(used, n)| {
-            let row = prop::collection::vec(-10.0..10.0f64, used);
-            let weights = prop::collection::vec(-2.0..2.0f64, n);
-            (Just(used), prop::collection::vec(row, n), weights)
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn products_agree_with_the_naive((used, rows, weights) in blocks()) {
-            let width = used.next_multiple_of(LANES);
-            let mut padded = Vec::new();
-            for row in &rows {
-                padded.extend(row);
-                padded.resize(padded.len().next_multiple_of(LANES), 0.0);
-            }
-            let block = Block { rows: &padded, width, used };
-            // Row r has an entry in columns 0 to r % 3, but for the first of them.
-            let (mut entries, mut ends) = (Vec::new(), Vec::new());
-            for r in 0..rows.len() {
-                entries.extend((0..r % 3).map(|column| (column as u32, 0.5 - r as f64)));
-                ends.push(entries.len());
-            }
-            for level in Level::available() {
-                let mut out = vec![1.0; width * width];
-                add_products(level, block, &weights, &mut out);
-                let mut lines = vec![1.0; 3 * width];
-                add_mixed(level, block, &entries, &ends, &mut lines);
-                for j in 0..used {
-                    for l in 0..=j {
-                        let terms = rows.iter().zip(&weights).map(|(row, h)| row[j] * (h * row[l]));
-                        prop_assert_eq!(out[j * width + l], 1.0 + terms.fold(0.0, |sum, t| sum + t));
-                    }
-                    for column in 0..3 {
-                        let own = rows.iter().enumerate().filter(|(r, _)| column < r % 3);
-                        let naive = own.fold(1.0, |sum, (r, row)| sum + (0.5 - r as f64) * row[j]);
-                        prop_assert_eq!(lines[column * width + j], naive);
-                    }
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -1,14 +1,15 @@
 //! The same arithmetic on many numbers, in one version for each [`Level`] of vector instructions.
 //!
-//! They differ in the instructions that the compiler may use and in nothing else: all versions have
-//! the same bits.
+//! The versions differ only in the instructions that the compiler may use: their results are
+//! bitwise identical.
 
 use super::dense::{Kind, Level};
 
-/// Numbers taken together.
+/// The number of elements processed together.
 const LANES: usize = 8;
 
-/// `sum_k term(x_k, ..)` for the numbers `x_k, ..` of each input, which all have the same length.
+/// `sum_k term(x_k, ..)` over the elements `x_k, ..` of the inputs, which must all have the same
+/// length.
 #[inline]
 pub(crate) fn sum<const IN: usize, const OUT: usize>(
     level: Level,
@@ -18,7 +19,7 @@ pub(crate) fn sum<const IN: usize, const OUT: usize>(
     match level.0 {
         Kind::Portable => portable::sum(inputs, term),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level is made only where the CPU has it.
+        // SAFETY: a level is only constructed where the CPU supports it.
         Kind::Avx2 => unsafe { avx2::sum(inputs, term) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -26,7 +27,8 @@ pub(crate) fn sum<const IN: usize, const OUT: usize>(
     }
 }
 
-/// `out_k = value(x_k, ..)` for the numbers `x_k, ..` of each input, which all have the same length.
+/// `out_k = value(x_k, ..)` for the elements `x_k, ..` of the inputs, which must all have the same
+/// length.
 #[inline]
 pub(crate) fn map<const IN: usize>(
     level: Level,
@@ -37,7 +39,7 @@ pub(crate) fn map<const IN: usize>(
     match level.0 {
         Kind::Portable => portable::map(inputs, out, value),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level is made only where the CPU has it.
+        // SAFETY: a level is only constructed where the CPU supports it.
         Kind::Avx2 => unsafe { avx2::map(inputs, out, value) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -48,7 +50,7 @@ pub(crate) fn map<const IN: usize>(
 mod portable {
     use super::LANES;
 
-    /// The numbers at `k`, and at the following places, of each input.
+    /// The elements at `k` and the following places of each input.
     #[inline(always)]
     fn take<const IN: usize>(inputs: [&[f64]; IN], k: usize) -> [&[f64; LANES]; IN] {
         let mut taken = [&[0.0; LANES]; IN];
@@ -58,10 +60,11 @@ mod portable {
         taken
     }
 
-    /// The numbers of one lane.
+    /// The elements in one lane.
     ///
-    /// (By a loop, like all that [`sum`] does with arrays: there, `array::map` is not always inlined, and then nothing is
-    /// computed in vectors. In [`map`], such loops make the compiler gather numbers that lie side by side.)
+    /// (A loop, like all array operations in [`sum`]: there, `array::map` is not always inlined,
+    /// and then nothing is vectorised. In [`map`], however, such loops make the compiler gather
+    /// adjacent numbers.)
     #[inline(always)]
     fn lane_of<const IN: usize>(taken: [&[f64; LANES]; IN], lane: usize) -> [f64; IN] {
         let mut numbers = [0.0; IN];
@@ -71,7 +74,7 @@ mod portable {
         numbers
     }
 
-    /// The number at `k` of each input.
+    /// The element at `k` of each input.
     #[inline(always)]
     fn pick<const IN: usize>(inputs: [&[f64]; IN], k: usize) -> [f64; IN] {
         let mut picked = [0.0; IN];
@@ -143,7 +146,7 @@ mod portable {
     }
 }
 
-/// The portable functions, compiled for more instructions.
+/// The portable functions, compiled for wider vector instructions.
 #[cfg(target_arch = "x86_64")]
 macro_rules! compiled_for {
     ($module:ident, $features:literal) => {
@@ -176,31 +179,4 @@ compiled_for!(avx2, "avx2");
 compiled_for!(avx512, "avx512f,avx512vl");
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn lanes_agree_with_the_naive_and_levels_with_each_other(
-            (x, y) in (0usize..40).prop_flat_map(|n| {
-                let numbers = || prop::collection::vec(-10.0..10.0f64, n);
-                (numbers(), numbers())
-            })
-        ) {
-            let product = |[x, y]: [f64; 2]| x * y + 1.0;
-            let naive: f64 = x.iter().zip(&y).map(|(x, y)| x * y + 1.0).sum();
-            let portable = sum(Level::PORTABLE, [&x, &y], |xy| [product(xy), xy[0]]);
-            prop_assert!((portable[0] - naive).abs() < 1e-11);
-            prop_assert!((portable[1] - x.iter().sum::<f64>()).abs() < 1e-11);
-            for level in Level::available() {
-                prop_assert_eq!(sum(level, [&x, &y], |xy| [product(xy), xy[0]]), portable);
-                let mut out = vec![0.0; x.len()];
-                map(level, [&x, &y], &mut out, product);
-                for (k, value) in out.iter().enumerate() {
-                    prop_assert_eq!(*value, product([x[k], y[k]]));
-                }
-            }
-        }
-    }
-}
+mod tests;

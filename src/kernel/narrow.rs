@@ -1,28 +1,29 @@
-//! Whole blocks of dense rows of a few columns: a call for each row would cost more than its arithmetic, and a sum
-//! kept in memory would wait for itself from row to row.
+//! Whole blocks of dense rows with few columns. A call per row would cost more than the arithmetic,
+//! and a sum held in memory would have to wait for its own update in every row.
 //!
-//! The versions for each [`Level`] of vector instructions differ in the instructions that the compiler may use and in
-//! nothing else: all have the same bits.
+//! The versions for each [`Level`] of vector instructions differ only in the instructions that the
+//! compiler may use: their results are bitwise identical.
 
 use super::Element;
 use super::dense::{Kind, Level};
 
-/// Most columns of narrow rows.
+/// The largest number of columns of narrow rows.
 pub const NARROW: usize = 8;
 
-/// `out_k = x_k.w` for the rows `x_k` of as many columns as `w`, at most [`NARROW`]. The same bits as those of the
-/// portable [`super::dense_dot`]. (There is no other version: longer vectors gain nothing for sums across them.)
+/// `out_k = x_k.w` for the rows `x_k`, which have as many columns as `w`, at most [`NARROW`].
+/// Bitwise identical to the portable [`super::dense_dot`]. (There is no other version: wider
+/// vectors do not speed up sums across them.)
 pub fn narrow_products<F: Element + Into<f64>>(x: &[F], w: &[f64], out: &mut [f64]) {
     portable::products(x, w, out);
 }
 
-/// `sum += sum_k shares_k x_k` for the rows `x_k` of as many columns as `sum`, at most [`NARROW`]. A row whose share
-/// is 0 counts for nothing, whatever it holds.
+/// `sum += sum_k shares_k x_k` for the rows `x_k`, which have as many columns as `sum`, at most
+/// [`NARROW`]. A row whose share is 0 contributes nothing, whatever it holds.
 pub fn narrow_sum<F: Element + Into<f64>>(level: Level, x: &[F], shares: &[f64], sum: &mut [f64]) {
     match level.0 {
         Kind::Portable => portable::add(x, shares, sum),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level is made only where the CPU has it.
+        // SAFETY: a level is only constructed where the CPU supports it.
         Kind::Avx2 => unsafe { avx2::add(x, shares, sum) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -30,8 +31,8 @@ pub fn narrow_sum<F: Element + Into<f64>>(level: Level, x: &[F], shares: &[f64],
     }
 }
 
-/// `out_k = shift + x_k` for the rows `x_k` of as many columns as `shift`, at most [`NARROW`], in the first places of
-/// each `width` of `out`.
+/// `out_k = shift + x_k` for the rows `x_k`, which have as many columns as `shift`, at most
+/// [`NARROW`]. Each is written to the start of the next `width` elements of `out`.
 pub fn narrow_shifted<F: Element + Into<f64>>(
     level: Level,
     x: &[F],
@@ -42,7 +43,7 @@ pub fn narrow_shifted<F: Element + Into<f64>>(
     match level.0 {
         Kind::Portable => portable::shifted(x, shift, width, out),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level is made only where the CPU has it.
+        // SAFETY: a level is only constructed where the CPU supports it.
         Kind::Avx2 => unsafe { avx2::shifted(x, shift, width, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
@@ -92,7 +93,7 @@ mod portable {
 
     #[inline(always)]
     fn add_of<F: Element + Into<f64>, const N: usize>(x: &[F], shares: &[f64], sum: &mut [f64]) {
-        /// Sums side by side.
+        /// Parallel accumulators.
         const SUMS: usize = 2;
         let mut sums = [[0.0; N]; SUMS];
         let mut add = |at: usize, x: &[F; N], share: f64| {
@@ -143,7 +144,7 @@ mod portable {
     }
 }
 
-/// The portable functions, compiled for more instructions.
+/// The portable functions, compiled for wider vector instructions.
 #[cfg(target_arch = "x86_64")]
 macro_rules! compiled_for {
     ($module:ident, $features:literal) => {

@@ -1,17 +1,17 @@
-//! Unsigned column indices, read as signed ones of the same size: so that rows are compiled for two types of them
-//! and not for five.
+//! Reads unsigned column indices as signed indices of the same size, so that rows are compiled for
+//! two index types instead of five.
 
 use std::marker::PhantomData;
 
-use super::{Index, Loan};
+use super::{Borrowed, Index};
 
-/// Indices that can be read as those of another type: an index beyond its range becomes a negative one, which is
-/// out of any range.
+/// Indices that can be read as a signed type. An index beyond the range of that type becomes
+/// negative, and so out of range.
 pub(crate) trait Signed: Index {
     /// The signed type of the same size.
     type Signed: Index;
-    /// The same memory.
-    fn signed(loan: Loan<'_, Self>) -> Loan<'_, Self::Signed>;
+    /// Reinterprets the same memory.
+    fn signed(borrowed: Borrowed<'_, Self>) -> Borrowed<'_, Self::Signed>;
 }
 
 macro_rules! signed {
@@ -19,13 +19,13 @@ macro_rules! signed {
         impl Signed for $from {
             type Signed = $to;
 
-            fn signed(loan: Loan<'_, Self>) -> Loan<'_, $to> {
+            fn signed(borrowed: Borrowed<'_, Self>) -> Borrowed<'_, $to> {
                 const { assert!(size_of::<$from>() == size_of::<$to>()) };
                 const { assert!(align_of::<$from>() == align_of::<$to>()) };
-                Loan {
-                    start: loan.start.cast(),
-                    len: loan.len,
-                    lender: PhantomData,
+                Borrowed {
+                    start: borrowed.start.cast(),
+                    len: borrowed.len,
+                    lifetime: PhantomData,
                 }
             }
         }
@@ -46,19 +46,4 @@ signed!(usize => i64,);
 signed!(usize => i32,);
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_numbers_or_negative_ones() {
-        let found = Signed::signed(Loan::new(&[0, 7, u32::MAX]));
-        assert_eq!(found.iter().collect::<Vec<i32>>(), [0, 7, -1]);
-        let found = Signed::signed(Loan::new(&[3, usize::MAX]));
-        assert_eq!(
-            found.iter().map(Index::to_usize).collect::<Vec<_>>(),
-            [3, usize::MAX]
-        );
-        let found = Signed::signed(Loan::new(&[-1_i64, 1 << 40]));
-        assert_eq!(found.iter().collect::<Vec<_>>(), [-1, 1 << 40]);
-    }
-}
+mod tests;

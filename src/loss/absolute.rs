@@ -1,6 +1,6 @@
 use super::{Loss, Target, clipped_ratio, kink_if};
 
-/// The absolute error: its minimiser predicts medians and ignores how far outliers lie.
+/// The absolute error, which predicts medians: how far away outliers are does not matter.
 ///
 /// `phi = |p - y|`, `phi*(-a) = -a y` for `|a| <= 1`.
 #[derive(Debug, Clone, Copy)]

@@ -1,29 +1,30 @@
 //! A loss on blocks of rows: its values, slopes and conjugates, and their sums.
 //!
-//! [`LossBlocks`] is the face of a loss whose type is known only at run time. Each call does the work of a block of
-//! rows, so that a virtual call costs next to nothing; only coordinate steps, which need the loss row by row, are
-//! compiled for each loss. `y` are the targets and `c` the weights of the rows, all 1 if there are none. A row of
-//! weight 0 counts for nothing, even where its loss is infinite.
+//! [`LossBlocks`] is the interface of a loss whose type is known only at run time. Each call does
+//! the work of a block of rows, so the cost of a virtual call is negligible; only coordinate steps,
+//! which need the loss row by row, are compiled for each loss. `y` are the targets and `c` the
+//! weights of the rows, all 1 if there are none. A row of weight 0 contributes nothing, even where
+//! its loss is infinite.
 
 use super::{Link, Loss, Target};
 use crate::kernel::{Level, lanes};
 
-/// Rows of a block: their targets and weights.
+/// The targets and weights of a block of rows.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Labels<'a> {
+pub(crate) struct TargetBlock<'a> {
     pub(crate) y: &'a [f64],
     pub(crate) c: Option<&'a [f64]>,
 }
 
-impl Labels<'_> {
-    /// `c_i` of the block's row `k`.
+impl TargetBlock<'_> {
+    /// The weight of row `k` of the block.
     #[inline(always)]
     fn weight(&self, k: usize) -> f64 {
         self.c.map_or(1.0, |c| c[k])
     }
 }
 
-/// A proximal point step on the dual of each row: see [`crate::solver`]'s Newton's method.
+/// A proximal point step on the dual value of each row; see Newton's method in [`crate::solver`].
 ///
 /// With the weight `g` and the centres `k_i`, row `i` at the prediction `p` has the dual value
 /// `argmax_a -a p - phi*(-a) - (g/2) (a - k_i)^2`; for `g = 0` that is `-phi'(p)`.
@@ -33,22 +34,23 @@ pub(crate) struct Proximal<'a> {
     pub(crate) centre: &'a [f64],
 }
 
-/// A step from the predictions `p_i` to `p_i + t d_i`.
+/// A point on a line: the step from the predictions `p_i` to `p_i + t d_i`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Along<'a> {
+pub(crate) struct LinePoint<'a> {
     pub(crate) p: &'a [f64],
     pub(crate) t: f64,
     pub(crate) d: &'a [f64],
 }
 
-impl<'a> Along<'a> {
-    /// No step: the predictions themselves.
+impl<'a> LinePoint<'a> {
+    /// The predictions themselves, without a step.
     pub(crate) fn at(p: &'a [f64]) -> Self {
         Self { p, t: 0.0, d: p }
     }
 }
 
-/// A loss of which the type is not known where it is used. See [`Loss`] for what single functions mean.
+/// A loss whose type is known only at run time. See [`Loss`] for the meaning of the individual
+/// functions.
 pub(crate) trait LossBlocks: Send + Sync {
     /// See [`Loss::NAME`].
     fn name(&self) -> &'static str;
@@ -85,86 +87,90 @@ pub(crate) trait LossBlocks: Send + Sync {
     fn dual_range(&self, y: f64) -> (f64, f64);
 
     /// `sum_i c_i phi(p_i + b; y_i)`.
-    fn values(&self, p: &[f64], b: f64, labels: Labels<'_>) -> f64;
+    fn values(&self, p: &[f64], b: f64, targets: TargetBlock<'_>) -> f64;
 
-    /// `sum_i c_i phi(p_i + b; y_i)`, and the sum of their slopes.
-    fn values_and_slopes(&self, p: &[f64], b: f64, labels: Labels<'_>) -> (f64, f64);
+    /// `sum_i c_i phi(p_i + b; y_i)`, and the sum of the weighted slopes.
+    fn values_and_slopes(&self, p: &[f64], b: f64, targets: TargetBlock<'_>) -> (f64, f64);
 
     /// `sum_i c_i phi*(-a_i; y_i)`.
-    fn conjugates(&self, a: &[f64], labels: Labels<'_>) -> f64;
+    fn conjugates(&self, a: &[f64], targets: TargetBlock<'_>) -> f64;
 
     /// `sum_i c_i (phi*(-to_i; y_i) - phi*(-from_i; y_i))`.
-    fn conjugate_changes(&self, from: &[f64], to: &[f64], labels: Labels<'_>) -> f64;
+    fn conjugate_changes(&self, from: &[f64], to: &[f64], targets: TargetBlock<'_>) -> f64;
 
-    /// `sum_i c_i |phi'| d_i` with `d_i = unit (|p_i + b| + |y_i|)`: what rounding of the predictions does to the losses,
-    /// if it changes numbers by `unit` of themselves. Where predictions are logarithms of targets, `ln y_i` stands for
-    /// `y_i`. The slope is the steeper one of those at `p_i + b - d_i` and `p_i + b + d_i`, because a prediction may be
-    /// at a kink.
-    fn rounding(&self, p: &[f64], unit: f64, b: f64, labels: Labels<'_>) -> f64;
+    /// `sum_i c_i |phi'| d_i` with `d_i = unit (|p_i + b| + |y_i|)`: the effect of rounding the
+    /// predictions on the losses, for a relative rounding error of `unit`. Where predictions are
+    /// logarithms of targets, `ln y_i` replaces `y_i`. The slope is the steeper of those at
+    /// `p_i + b - d_i` and `p_i + b + d_i`, because a prediction may be at a kink.
+    fn rounding(&self, p: &[f64], unit: f64, b: f64, targets: TargetBlock<'_>) -> f64;
 
     /// `sum_i c_i (phi(p_i + t d_i; y_i) - phi(p_i; y_i))`.
-    fn changes(&self, along: Along<'_>, labels: Labels<'_>) -> f64;
+    fn changes(&self, along: LinePoint<'_>, targets: TargetBlock<'_>) -> f64;
 
     /// `p_i = phi'(p_i; y_i)`.
     fn slopes(&self, p: &mut [f64], y: &[f64]);
 
     /// `a_i = -phi'(p_i + t d_i; y_i)`, and 0 for rows of weight 0.
-    fn dual_values(&self, along: Along<'_>, labels: Labels<'_>, a: &mut [f64]);
+    fn dual_values(&self, along: LinePoint<'_>, targets: TargetBlock<'_>, a: &mut [f64]);
 
-    /// `a_i = -mix phi'(p_i + left; y_i) - (1 - mix) phi'(p_i + right; y_i)`, and 0 for rows of weight 0.
+    /// `a_i = -mix phi'(p_i + left; y_i) - (1 - mix) phi'(p_i + right; y_i)`, and 0 for rows of
+    /// weight 0.
     fn mixed_dual_values(
         &self,
         p: &[f64],
         sides: (f64, f64),
         mix: f64,
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
         a: &mut [f64],
     );
 
-    /// `out_i = phi''` where `-phi' = a_i`.
+    /// `out_i = phi''` at the point where `-phi' = a_i`.
     fn curvatures(&self, a: &[f64], y: &[f64], out: &mut [f64]);
 
-    /// Brings dual values into their range.
+    /// Clamps dual values to their range.
     fn clamp(&self, a: &mut [f64], y: &[f64]);
 
-    /// `a_i` = the dual value of a proximal step at `p_i + t d_i`, sought from `near_i`, and 0 for rows of weight 0.
+    /// `a_i` becomes the dual value of a proximal step at `p_i + t d_i`, computed starting from
+    /// `near_i`, or 0 for rows of weight 0.
     fn proximal_values(
         &self,
         proximal: Proximal<'_>,
-        along: Along<'_>,
+        along: LinePoint<'_>,
         near: &[f64],
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
         a: &mut [f64],
     );
 
-    /// `sum_i c_i psi_i(p_i + b)` and the sum of the slopes, with `psi_i(p) = max_a -a p - phi*(-a) - (g/2) (a - k_i)^2`.
+    /// `sum_i c_i psi_i(p_i + b)` and the sum of the weighted slopes, with
+    /// `psi_i(p) = max_a -a p - phi*(-a) - (g/2) (a - k_i)^2`.
     fn proximal_values_and_slopes(
         &self,
         proximal: Proximal<'_>,
         p: &[f64],
         b: f64,
         near: &[f64],
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
     ) -> (f64, f64);
 
     /// `sum_i c_i (psi_i(p_i + t d_i) - psi_i(p_i))`.
     fn proximal_changes(
         &self,
         proximal: Proximal<'_>,
-        along: Along<'_>,
+        along: LinePoint<'_>,
         near: &[f64],
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
     ) -> f64;
 
-    /// `d_i` becomes `c_i psi_i'' / W` at the prediction `p_i`, of which the dual value is `a_i`. Where that is 0 but may
-    /// not be a bit further on, it becomes the mean over the stretch from `p_i` to `p_i + look_ahead d_i`.
+    /// `d_i` becomes `c_i psi_i'' / W` at the prediction `p_i`, whose dual value is `a_i`. If that
+    /// is 0 here but may not be a little farther on, it becomes the mean over the interval from
+    /// `p_i` to `p_i + look_ahead d_i`.
     fn proximal_curvatures(
         &self,
         proximal: Proximal<'_>,
         at: (&[f64], &[f64]),
         look_ahead: f64,
         total_weight: f64,
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
         d: &mut [f64],
     );
 }
@@ -172,7 +178,7 @@ pub(crate) trait LossBlocks: Send + Sync {
 /// `sum_i c_i a_i d_i`.
 pub(crate) fn products(a: &[f64], d: &[f64], c: Option<&[f64]>) -> f64 {
     let y = a;
-    let [products] = sum(a, d, Labels { y, c }, |a, d, _| [a * d]);
+    let [products] = sum(a, d, TargetBlock { y, c }, |a, d, _| [a * d]);
     products
 }
 
@@ -181,7 +187,7 @@ pub(crate) fn products(a: &[f64], d: &[f64], c: Option<&[f64]>) -> f64 {
 fn sum<const OUT: usize>(
     u: &[f64],
     v: &[f64],
-    Labels { y, c }: Labels<'_>,
+    TargetBlock { y, c }: TargetBlock<'_>,
     term: impl Fn(f64, f64, f64) -> [f64; OUT],
 ) -> [f64; OUT] {
     let level = Level::best();
@@ -202,7 +208,7 @@ fn sum<const OUT: usize>(
 fn map(
     u: &[f64],
     v: &[f64],
-    Labels { y, c }: Labels<'_>,
+    TargetBlock { y, c }: TargetBlock<'_>,
     out: &mut [f64],
     value: impl Fn(f64, f64, f64) -> f64,
 ) {
@@ -215,9 +221,9 @@ fn map(
     }
 }
 
-/// The target in units of predictions; 0 for a logarithm that is infinite.
+/// The target in the units of predictions; 0 if its logarithm would be infinite.
 #[inline(always)]
-fn linked<L: Loss>(y: f64) -> f64 {
+fn target_as_prediction<L: Loss>(y: f64) -> f64 {
     match L::LINK {
         Link::Identity | Link::Logit => y,
         Link::Log if y > 0.0 => y.ln(),
@@ -225,7 +231,7 @@ fn linked<L: Loss>(y: f64) -> f64 {
     }
 }
 
-/// A row of a proximal step: its centre and its target.
+/// One row of a proximal step: its centre and its target.
 #[derive(Clone, Copy)]
 struct ProximalRow {
     g: f64,
@@ -234,7 +240,7 @@ struct ProximalRow {
 }
 
 impl ProximalRow {
-    /// The dual value at the prediction `p`, sought from `near`.
+    /// The dual value at the prediction `p`, computed starting from `near`.
     #[inline(always)]
     fn value<L: Loss>(self, loss: &L, p: f64, near: f64) -> f64 {
         if self.g > 0.0 {
@@ -244,7 +250,7 @@ impl ProximalRow {
         }
     }
 
-    /// `psi(p)`, where the dual value is `a`.
+    /// `psi(p)`, given the dual value `a` at `p`.
     #[inline(always)]
     fn psi<L: Loss>(self, loss: &L, p: f64, a: f64) -> f64 {
         let away = a - self.k;
@@ -329,42 +335,42 @@ impl<L: Loss> LossBlocks for L {
         Loss::dual_range(self, y)
     }
 
-    fn values(&self, p: &[f64], b: f64, labels: Labels<'_>) -> f64 {
-        let [values] = sum(p, p, labels, |p, _, y| [Loss::value(self, p + b, y)]);
+    fn values(&self, p: &[f64], b: f64, targets: TargetBlock<'_>) -> f64 {
+        let [values] = sum(p, p, targets, |p, _, y| [Loss::value(self, p + b, y)]);
         values
     }
 
-    fn values_and_slopes(&self, p: &[f64], b: f64, labels: Labels<'_>) -> (f64, f64) {
-        let [values, slopes] = sum(p, p, labels, |p, _, y| {
+    fn values_and_slopes(&self, p: &[f64], b: f64, targets: TargetBlock<'_>) -> (f64, f64) {
+        let [values, slopes] = sum(p, p, targets, |p, _, y| {
             [Loss::value(self, p + b, y), Loss::slope(self, p + b, y)]
         });
         (values, slopes)
     }
 
-    fn conjugates(&self, a: &[f64], labels: Labels<'_>) -> f64 {
-        let [conjugates] = sum(a, a, labels, |a, _, y| [Loss::conjugate(self, a, y)]);
+    fn conjugates(&self, a: &[f64], targets: TargetBlock<'_>) -> f64 {
+        let [conjugates] = sum(a, a, targets, |a, _, y| [Loss::conjugate(self, a, y)]);
         conjugates
     }
 
-    fn conjugate_changes(&self, from: &[f64], to: &[f64], labels: Labels<'_>) -> f64 {
-        let [changes] = sum(from, to, labels, |from, to, y| {
+    fn conjugate_changes(&self, from: &[f64], to: &[f64], targets: TargetBlock<'_>) -> f64 {
+        let [changes] = sum(from, to, targets, |from, to, y| {
             [Loss::conjugate(self, to, y) - Loss::conjugate(self, from, y)]
         });
         changes
     }
 
-    fn rounding(&self, p: &[f64], unit: f64, b: f64, labels: Labels<'_>) -> f64 {
-        let [sizes] = sum(p, p, labels, |p, _, y| {
+    fn rounding(&self, p: &[f64], unit: f64, b: f64, targets: TargetBlock<'_>) -> f64 {
+        let [sizes] = sum(p, p, targets, |p, _, y| {
             let p = p + b;
-            let d = unit * (p.abs() + linked::<L>(y).abs());
+            let d = unit * (p.abs() + target_as_prediction::<L>(y).abs());
             let slope = |p: f64| Loss::slope(self, p, y).abs();
             [slope(p - d).max(slope(p + d)) * d]
         });
         sizes
     }
 
-    fn changes(&self, Along { p, t, d }: Along<'_>, labels: Labels<'_>) -> f64 {
-        let [changes] = sum(p, d, labels, |p, d, y| {
+    fn changes(&self, LinePoint { p, t, d }: LinePoint<'_>, targets: TargetBlock<'_>) -> f64 {
+        let [changes] = sum(p, d, targets, |p, d, y| {
             [Loss::value(self, p + t * d, y) - Loss::value(self, p, y)]
         });
         changes
@@ -376,8 +382,13 @@ impl<L: Loss> LossBlocks for L {
         }
     }
 
-    fn dual_values(&self, Along { p, t, d }: Along<'_>, labels: Labels<'_>, a: &mut [f64]) {
-        map(p, d, labels, a, |p, d, y| -Loss::slope(self, p + t * d, y));
+    fn dual_values(
+        &self,
+        LinePoint { p, t, d }: LinePoint<'_>,
+        targets: TargetBlock<'_>,
+        a: &mut [f64],
+    ) {
+        map(p, d, targets, a, |p, d, y| -Loss::slope(self, p + t * d, y));
     }
 
     fn mixed_dual_values(
@@ -385,10 +396,10 @@ impl<L: Loss> LossBlocks for L {
         p: &[f64],
         (left, right): (f64, f64),
         mix: f64,
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
         a: &mut [f64],
     ) {
-        map(p, p, labels, a, |p, _, y| {
+        map(p, p, targets, a, |p, _, y| {
             -mix * Loss::slope(self, p + left, y) - (1.0 - mix) * Loss::slope(self, p + right, y)
         });
     }
@@ -409,17 +420,17 @@ impl<L: Loss> LossBlocks for L {
     fn proximal_values(
         &self,
         proximal: Proximal<'_>,
-        Along { p, t, d }: Along<'_>,
+        LinePoint { p, t, d }: LinePoint<'_>,
         near: &[f64],
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
         a: &mut [f64],
     ) {
         let moves = p.iter().zip(d).zip(near);
         for (k, (a, ((p, d), near))) in a.iter_mut().zip(moves).enumerate() {
-            *a = if labels.weight(k) == 0.0 {
+            *a = if targets.weight(k) == 0.0 {
                 0.0
             } else {
-                let row = proximal.row(k, labels.y[k]);
+                let row = proximal.row(k, targets.y[k]);
                 row.value(self, p + t * d, *near)
             };
         }
@@ -431,13 +442,13 @@ impl<L: Loss> LossBlocks for L {
         p: &[f64],
         b: f64,
         near: &[f64],
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
     ) -> (f64, f64) {
         let (mut values, mut slopes) = (0.0, 0.0);
         for (k, (p, near)) in p.iter().zip(near).enumerate() {
-            let c = labels.weight(k);
+            let c = targets.weight(k);
             if c > 0.0 {
-                let row = proximal.row(k, labels.y[k]);
+                let row = proximal.row(k, targets.y[k]);
                 let a = row.value(self, p + b, *near);
                 values += c * row.psi(self, p + b, a);
                 slopes -= c * a;
@@ -449,15 +460,15 @@ impl<L: Loss> LossBlocks for L {
     fn proximal_changes(
         &self,
         proximal: Proximal<'_>,
-        Along { p, t, d }: Along<'_>,
+        LinePoint { p, t, d }: LinePoint<'_>,
         near: &[f64],
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
     ) -> f64 {
         let mut sum = 0.0;
         for (k, ((p, d), near)) in p.iter().zip(d).zip(near).enumerate() {
-            let c = labels.weight(k);
+            let c = targets.weight(k);
             if c > 0.0 {
-                let row = proximal.row(k, labels.y[k]);
+                let row = proximal.row(k, targets.y[k]);
                 let psi = |p: f64| row.psi(self, p, row.value(self, p, *near));
                 sum += c * (psi(p + t * d) - psi(*p));
             }
@@ -471,12 +482,12 @@ impl<L: Loss> LossBlocks for L {
         (p, a): (&[f64], &[f64]),
         look_ahead: f64,
         total_weight: f64,
-        labels: Labels<'_>,
+        targets: TargetBlock<'_>,
         d: &mut [f64],
     ) {
         for (k, (d, (p, a))) in d.iter_mut().zip(p.iter().zip(a)).enumerate() {
-            let c = labels.weight(k) / total_weight;
-            let row = proximal.row(k, labels.y[k]);
+            let c = targets.weight(k) / total_weight;
+            let row = proximal.row(k, targets.y[k]);
             let kappa = Loss::curvature(self, *a, row.y);
             let ahead = look_ahead * *d;
             *d = if c == 0.0 {
@@ -486,7 +497,7 @@ impl<L: Loss> LossBlocks for L {
             } else if kappa > 0.0 {
                 c * kappa / (1.0 + row.g * kappa)
             } else if ahead != 0.0 {
-                // Flat here, but perhaps not a bit further on.
+                // Flat here, but perhaps not a little farther on.
                 c * (a - row.value(self, p + ahead, *a)) / ahead
             } else {
                 0.0

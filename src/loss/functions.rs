@@ -1,15 +1,14 @@
-//! Exponential and logarithm without a call or a branch, so that the compiler can compute several at
-//! once in vector registers. A single one from the system's library takes less time, but for many
-//! these are up to ten times as fast.
+//! Exponential and logarithm without calls or branches, so that the compiler can vectorise them.
+//! For a single number the system's library is faster; for many, these are up to ten times as fast.
 
 use std::f64::consts::{LN_2, LOG2_E, SQRT_2};
 
-/// `e^-t` for `t >= 0`, to 2 units in the last place; 0 where that would be subnormal.
+/// `e^-t` for `t >= 0`, to 2 units in the last place; 0 where the result would be subnormal.
 #[inline(always)]
 pub(super) const fn exp_neg(t: f64) -> f64 {
-    // Adding it leaves the nearest integer in the last bits.
+    // Adding this leaves the nearest integer in the last bits.
     const SHIFT: f64 = 6_755_399_441_055_744.0;
-    // ln 2, of which 33 bits and the rest: k times the former is exact.
+    // ln 2, split into its first 33 bits and the rest: k times the former is exact.
     const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
     const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
     // e^-t = 2^k e^r
@@ -27,7 +26,7 @@ pub(super) const EXP_M1_RANGE: f64 = 0.5 * LN_2;
 /// `e^r - 1` for `|r| <= ln(2) / 2`.
 #[inline(always)]
 pub(super) const fn exp_m1(r: f64) -> f64 {
-    // e^r = 1 + r + r^2 sum_j EXP_j r^j to 4e-18: the best such polynomial.
+    // e^r = 1 + r + r^2 sum_j EXP_j r^j to 4e-18: the best polynomial of this degree.
     const EXP: [f64; 10] = [
         0.500_000_000_000_001_2,
         0.166_666_666_666_667,
@@ -43,10 +42,10 @@ pub(super) const fn exp_m1(r: f64) -> f64 {
     r + r * r * polynomial(&EXP, r)
 }
 
-/// Adding it to a number from 0 to 2^51 leaves the nearest integer in the last bits.
+/// Adding this to a number from 0 to 2^51 leaves the nearest integer in the last bits.
 const TWO_52: f64 = 4_503_599_627_370_496.0;
 
-/// How fine the grid of [`exp_neg_near`] is, and how many margins it has: a power of 2, see there.
+/// The points per unit in the grid of [`exp_neg_near`], and their number, a power of 2; see there.
 const GRID: f64 = 16.0;
 const GRID_SIZE: usize = 1024;
 
@@ -61,16 +60,16 @@ static GRID_EXP_NEG: [f64; GRID_SIZE] = {
     values
 };
 
-/// The end of the range of [`exp_neg_near`].
+/// The upper end of the range of [`exp_neg_near`].
 pub(super) const NEAR_RANGE: f64 = GRID_SIZE as f64 / GRID - 1.0;
 
-/// A number `m` not farther than 1/32 from `t`, of which `0 <= t < NEAR_RANGE`, and `e^-m`, in a fraction of the
-/// time that `e^-t` takes.
+/// Returns `m`, at most 1/32 away from `t`, and `e^-m`, for `0 <= t < NEAR_RANGE`, in a fraction of
+/// the time of `e^-t`.
 #[inline(always)]
 pub(super) fn exp_neg_near(t: f64) -> (f64, f64) {
     debug_assert!((0.0..=NEAR_RANGE).contains(&t), "{t} is not in the grid");
     let shifted = t * GRID + TWO_52;
-    // The remainder takes the last bits, and no check is left.
+    // The remainder keeps the last bits and makes the bounds check unnecessary.
     let power = GRID_EXP_NEG[shifted.to_bits() as usize % GRID_SIZE];
     ((shifted - TWO_52) * (1.0 / GRID), power)
 }
@@ -78,7 +77,7 @@ pub(super) fn exp_neg_near(t: f64) -> (f64, f64) {
 /// `ln x` for a normal `x`.
 #[inline(always)]
 pub(super) fn ln(x: f64) -> f64 {
-    // x = 2^k m with m from sqrt(1/2) to sqrt(2), by the exponent of x sqrt(2).
+    // x = 2^k m with m from sqrt(1/2) to sqrt(2), using the exponent of x sqrt(2).
     let exponent = (x * SQRT_2).to_bits() >> 52;
     let m = f64::from_bits(x.to_bits().wrapping_sub(exponent.wrapping_sub(1023) << 52));
     // The exponent as a number: it fits into the last bits of 2^52.
@@ -95,7 +94,8 @@ pub(super) fn ln_1p(x: f64) -> f64 {
 /// `2 atanh s = ln((1 + s) / (1 - s))` for `|s| <= 1/3`.
 #[inline(always)]
 fn twice_atanh(s: f64) -> f64 {
-    // (2 atanh s - 2 s) / s^3 as a polynomial in s^2, to 6e-17 of the whole: the best one.
+    // (2 atanh s - 2 s) / s^3 as a polynomial in s^2, to 6e-17 of the whole: the best of its
+    // degree.
     const ATANH: [f64; 10] = [
         0.666_666_666_666_749_8,
         0.399_999_999_966_695_6,
@@ -112,7 +112,7 @@ fn twice_atanh(s: f64) -> f64 {
     2.0 * s + s * (u * polynomial(&ATANH, u))
 }
 
-/// `sum_j c_j x^j`, in pairs: the fewer steps depend on one another, the better.
+/// `sum_j c_j x^j`, in pairs, which shortens the chain of dependent operations.
 #[inline(always)]
 const fn polynomial(c: &[f64; 10], x: f64) -> f64 {
     let x2 = x * x;
@@ -122,44 +122,4 @@ const fn polynomial(c: &[f64; 10], x: f64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn close(found: f64, expected: f64) -> bool {
-        (found - expected).abs() <= 4.0 * f64::EPSILON * expected.abs()
-    }
-
-    proptest! {
-        #[test]
-        fn they_agree_with_the_library(t in 0.0..708.0f64, small in -7.0..0.0f64, x in -0.5..1.0f64) {
-            prop_assert!(close(exp_neg(t), (-t).exp()));
-            let tiny = 10f64.powf(small);
-            prop_assert!(close(exp_neg(tiny), (-tiny).exp()));
-            let (m, power) = exp_neg_near(t * (NEAR_RANGE / 708.0));
-            prop_assert!((m - t * (NEAR_RANGE / 708.0)).abs() <= 1.0 / 32.0);
-            prop_assert!(close(power, (-m).exp()));
-            let r = x.clamp(-EXP_M1_RANGE, EXP_M1_RANGE);
-            prop_assert!(close(exp_m1(r), r.exp_m1()));
-            prop_assert!(close(ln_1p(x), x.ln_1p()));
-            prop_assert!(close(ln_1p(x * tiny), (x * tiny).ln_1p()));
-            // Near 1 the logarithm is as good as that of a number next to x.
-            for x in [x + 0.5, 1.0 + x * tiny, (-t).exp(), t.exp()] {
-                prop_assert!((ln(x) - x.ln()).abs() <= 4.0 * f64::EPSILON * x.ln().abs().max(0.1));
-            }
-        }
-    }
-
-    #[test]
-    fn at_the_ends() {
-        assert_eq!(exp_neg(0.0), 1.0);
-        assert_eq!(exp_neg(1e9), 0.0);
-        assert_eq!(exp_neg(f64::INFINITY), 0.0);
-        assert_eq!(exp_neg_near(0.0), (0.0, 1.0));
-        assert_eq!(exp_neg_near(NEAR_RANGE).0, NEAR_RANGE);
-        assert_eq!(ln(1.0), 0.0);
-        assert_eq!(ln_1p(0.0), 0.0);
-        assert!(close(ln(f64::MIN_POSITIVE), f64::MIN_POSITIVE.ln()));
-        assert!(close(ln(2.0), LN_2));
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
 use super::functions::{EXP_M1_RANGE, NEAR_RANGE, exp_m1, exp_neg, exp_neg_near, ln, ln_1p};
 use super::{Link, Loss, Target, label_range};
 
-/// The logistic loss: its minimiser is logistic regression.
+/// The logistic loss, which gives logistic regression.
 ///
 /// With `m = y p` and `b = y a`: `phi = log(1 + e^-m)`,
 /// `phi*(-a) = b log b + (1 - b) log(1 - b)` for `b` in [0, 1].
@@ -34,9 +34,9 @@ impl Loss for Log {
     #[inline]
     fn conjugate(&self, a: f64, y: f64) -> f64 {
         let b = y * a;
-        // It is symmetric; and ln_1p(-b) is exact for small b.
+        // The conjugate is symmetric, and ln_1p(-b) is exact for small b.
         let b = b.min(1.0 - b);
-        // Computed in any case: with a branch around it, the compiler does not take several at once.
+        // Always computed: with a branch around it, the compiler does not vectorise.
         let value = b * ln(b) + (1.0 - b) * ln_1p(-b);
         if b >= 0.0 { value } else { f64::INFINITY }
     }
@@ -66,18 +66,18 @@ impl Loss for Log {
     }
 }
 
-/// `1 / (1 + e^-t)` without overflow and with full relative accuracy for very negative `t`.
+/// `1 / (1 + e^-t)`, without overflow and with full relative accuracy for very negative `t`.
 #[inline]
 fn sigmoid(t: f64) -> f64 {
     let e = exp_neg(t.abs());
     (if t >= 0.0 { 1.0 } else { e }) / (1.0 + e)
 }
 
-/// `b = sigmoid(-m)` at the new margin `m`, the root of `f(m) = m - start - q sigmoid(-m)`. `b` is
-/// sought from its present value, the margin from `start + q b`.
+/// `b = sigmoid(-m)` at the new margin `m`, the root of `f(m) = m - start - q sigmoid(-m)`. The
+/// search starts from the current value of `b`, at the margin `start + q b`.
 ///
-/// A root `m < 0` is the negative of the root for `-(start + q)`, because
-/// `sigmoid(-m) = 1 - sigmoid(m)`; so let the root be positive.
+/// A root `m < 0` is minus the root for `-(start + q)`, because `sigmoid(-m) = 1 - sigmoid(m)`; so
+/// the root may be assumed positive.
 #[inline]
 fn new_value(start: f64, q: f64, b: f64) -> f64 {
     let positive = start + 0.5 * q >= 0.0;
@@ -89,13 +89,13 @@ fn new_value(start: f64, q: f64, b: f64) -> f64 {
     let value = value_at_positive_root(from, q, near);
     let value = if positive { value } else { 1.0 - value };
     if value.is_nan() {
-        // Numbers overflow, beside which no margin counts but the start.
+        // Numbers overflow; relative to them, every margin but the start is negligible.
         return (-start / q).clamp(0.0, 1.0);
     }
     value
 }
 
-/// A point of the search for a root: what is needed of `f` at a margin `m`.
+/// A point of the root search: what is needed of `f` at a margin `m`.
 ///
 /// With `e = e^-m`, `u = 1 + e` and `s = sigmoid(-m) = e / u`
 ///
@@ -106,7 +106,7 @@ fn new_value(start: f64, q: f64, b: f64) -> f64 {
 ///
 /// so that a step of Newton's or Halley's method takes a single division.
 #[derive(Clone, Copy)]
-struct At {
+struct SearchPoint {
     m: f64,
     e: f64,
     u: f64,
@@ -115,7 +115,7 @@ struct At {
     q: f64,
 }
 
-impl At {
+impl SearchPoint {
     #[inline(always)]
     fn new(start: f64, q: f64, (m, e): (f64, f64)) -> Self {
         let u = 1.0 + e;
@@ -129,28 +129,30 @@ impl At {
         }
     }
 
-    /// Whether the step of Newton's method is at most 1/2, and that of Halley's does not overflow.
+    /// Whether the Newton step is at most 1/2 and the Halley step does not overflow.
     #[inline(always)]
     fn is_near(&self) -> bool {
         self.residual.abs() * self.u <= 0.5 * self.slope && self.slope < LARGEST
     }
 
-    /// The step down of Halley's method. From the error `e` it leaves less than `e^3 / 2` where
-    /// [`Self::is_near`], since the second and third derivatives of `f` are no larger than the first.
+    /// The step of Halley's method, to be subtracted from `m`. If [`Self::is_near`], it reduces an
+    /// error `e` to less than `e^3 / 2`, because the second and third derivatives of `f` are no
+    /// larger than the first.
     #[inline(always)]
     fn halley(&self) -> f64 {
         let curve = 0.5 * self.q * self.e * (1.0 - self.e);
         self.residual * self.slope * self.u / (self.slope * self.slope + self.residual * curve)
     }
 
-    /// The step down of Newton's method. For `m >= 0`, `f` increases and is concave: it converges from
-    /// anywhere, after its first step from the left and monotonically.
+    /// The step of Newton's method, to be subtracted from `m`. For `m >= 0`, `f` is increasing and
+    /// concave, so the method converges from any start, and from the left and monotonically after
+    /// its first step.
     #[inline(always)]
     fn newton(&self) -> f64 {
         self.residual * self.u / self.slope
     }
 
-    /// `sigmoid(-(m - d))`, continued by its derivatives.
+    /// `sigmoid(-(m - d))`, from a Taylor expansion at `m`.
     #[inline(always)]
     fn value_after(&self, d: f64) -> f64 {
         let s = self.e / self.u;
@@ -158,26 +160,26 @@ impl At {
     }
 }
 
-/// Halley's method squares numbers up to this.
+/// Halley's method squares numbers up to this size.
 const LARGEST: f64 = 1e150;
 
-/// Steps of at most this length leave an error of less than `STEP^3 / 2`, which is 3e-14.
+/// After a step of at most this length, the error is less than `STEP^3 / 2`, which is 3e-14.
 const STEP: f64 = 4e-5;
 
 /// See [`new_value`].
 ///
-/// Two steps are enough except far from the optimum: one from the nearest margin whose exponential is in a table,
-/// and one from where it leads to, which is so near that a short polynomial gives the exponential. Without a
-/// loop, and with the methods chosen by branches that are easy to predict, that takes two thirds of the time of
-/// [`search`] alone.
+/// Two steps suffice unless the point is far from the optimum: one from the nearest margin whose
+/// exponential is in a table, and one from the result, which is so close that a short polynomial
+/// gives the exponential. There is no loop, and the branches that choose the method are easy to
+/// predict, so this takes two thirds of the time of [`search`] alone.
 #[inline(always)]
 fn value_at_positive_root(start: f64, q: f64, b: f64) -> f64 {
     let guess = (start + q * b).max(0.0);
     if guess < NEAR_RANGE {
-        let at = At::new(start, q, exp_neg_near(guess));
+        let at = SearchPoint::new(start, q, exp_neg_near(guess));
         let d = at.halley();
         if at.is_near() && d.abs() <= EXP_M1_RANGE {
-            let at = At::new(start, q, (at.m - d, at.e + at.e * exp_m1(d)));
+            let at = SearchPoint::new(start, q, (at.m - d, at.e + at.e * exp_m1(d)));
             let d = at.halley();
             if d.abs() <= STEP {
                 return at.value_after(d);
@@ -189,21 +191,21 @@ fn value_at_positive_root(start: f64, q: f64, b: f64) -> f64 {
     search(start, q, guess)
 }
 
-/// Rounds of the search after which its start is taken to have been far from the root.
-const PATIENCE: usize = 6;
+/// The round of the search at which the start is assumed to have been far from the root.
+const FAR_START_ROUND: usize = 6;
 
-/// As [`value_at_positive_root`], from any margin.
+/// As [`value_at_positive_root`], starting from any margin.
 #[inline(never)]
 fn search(start: f64, q: f64, from: f64) -> f64 {
     let low = start.max(0.0);
-    // Not `clamp`, which panics if data that another thread spoils have made a limit NaN.
+    // Not `clamp`, which panics if a limit is NaN, as when another thread corrupts the data.
     let mut m = from.max(low).min(start + q);
-    // The limit only guards against a cycle in the last bit of a huge margin.
+    // The limit is only a safeguard against a cycle in the last bit of a huge margin.
     for round in 0..100 {
-        if round == PATIENCE {
+        if round == FAR_START_ROUND {
             m = m.max(far_start(start, q));
         }
-        let at = At::new(start, q, (m, (-m).exp()));
+        let at = SearchPoint::new(start, q, (m, (-m).exp()));
         let d = if at.is_near() {
             at.halley()
         } else {
@@ -219,11 +221,11 @@ fn search(start: f64, q: f64, from: f64) -> f64 {
     sigmoid(-m)
 }
 
-/// A lower bound of the root, where Newton's method from far left of it has been of little use: a round
-/// of that gains only 1.
+/// A lower bound on the root, for a start far to its left, from which Newton's method gains only
+/// about 1 per round.
 ///
-/// As `sigmoid(-m) >= e^-m / 2`, the root of `(m - start) e^m = q / 2` is one, and so is `ln(q/2) - ln L`,
-/// where `L = ln(q/2) - start > 1`.
+/// Because `sigmoid(-m) >= e^-m / 2`, the root of `(m - start) e^m = q / 2` is a lower bound, and
+/// so is `ln(q/2) - ln L`, where `L = ln(q/2) - start > 1`.
 #[cold]
 #[inline(never)]
 fn far_start(start: f64, q: f64) -> f64 {

@@ -1,13 +1,14 @@
 //! Loss functions: the trait, the registry, and one short file per loss.
 //!
-//! With `p` the prediction of a row and `y` its target, a loss `phi(p; y)` is convex in `p`, and it
+//! Let `p` be the prediction for a row and `y` its target. A loss `phi(p; y)` is convex in `p` and
 //! enters every solver through a few scalar functions ([`Loss`]). The most important is
-//! [`Loss::step`], the exact maximiser of the dual along one coordinate. Nothing in a loss knows of
+//! [`Loss::step`], the exact maximiser of the dual along one coordinate. A loss knows nothing about
 //! rows, weights or solvers.
 //!
 //! **Adding a loss** takes one file here and one line in [`registry!`](self): write the formulas,
-//! then run `cargo test`, which applies the laws of `tests/rust/loss_laws.rs` to everything in the
-//! registry. The name reaches Python, the documentation and the estimator checks by itself.
+//! then run `cargo test`, which checks the laws of `tests/rust/loss_laws.rs` for everything in the
+//! registry. The name then appears in Python, the documentation and the estimator checks
+//! automatically.
 
 mod absolute;
 pub(crate) mod blocks;
@@ -41,31 +42,33 @@ use crate::error::Error;
 
 /// A convex loss `phi(p; y)` with its conjugate and its proximal step.
 ///
-/// Signs: the dual value of a row is `a` with `-a` in the subdifferential of `phi`, so that
-/// `w = (1 / (lambda W)) sum_i c_i a_i x_i`. All functions are total: they return a number for any
-/// finite argument (infinite where the formula is), never NaN.
+/// Signs: the dual value `a` of a row is such that `-a` lies in the subdifferential of `phi`, so
+/// that `w = (1 / (lambda W)) sum_i c_i a_i x_i`. All functions are total: for any finite argument
+/// they return a number (infinite where the formula is infinite), never NaN.
 pub trait Loss: Copy + Send + Sync + 'static {
-    /// The name users write.
+    /// The name of the loss for users.
     const NAME: &'static str;
     /// The formula of `phi(p; y)` in one line.
     const FORMULA: &'static str;
-    /// What targets it takes, and with that whether it classifies or regresses.
+    /// The targets that it accepts, and so whether it classifies or regresses.
     const TARGET: Target;
     /// What a prediction means.
     const LINK: Link = Link::Identity;
-    /// Its shape parameter, if it has one.
+    /// Its shape parameter, if any.
     const PARAM: Option<Param> = None;
-    /// The smooth loss most like this one, if this one is not smooth.
+    /// The smooth loss most similar to this one, if this one is not smooth.
     const SMOOTH_RELATIVE: Option<&'static str> = None;
-    /// Whether its curvature is the same everywhere, so that Newton's method takes a single step.
+    /// Whether its curvature is constant, so that Newton's method takes a single step.
     const IS_QUADRATIC: bool = false;
-    /// Steps of Newton's method that a fit is likely to take if the loss is smooth but not quadratic: more where it
-    /// is flat on one side and straight on the other, because only the rows between count.
+    /// The number of Newton steps that a fit typically takes if the loss is smooth but not
+    /// quadratic. It is larger if the loss is flat on one side and straight on the other, because
+    /// only the rows in between contribute curvature.
     const NEWTON_STEPS: f64 = 5.0;
-    /// Work of a step beside the arithmetic on its row, in about nanoseconds.
+    /// The work of a step in addition to the arithmetic on its row, in approximate nanoseconds.
     const STEP_WORK: f64 = 20.0;
 
-    /// The loss with this shape parameter (ignored by a loss that has none), whose range is not checked.
+    /// The loss with this shape parameter, whose range is not checked; ignored by a loss that has
+    /// none.
     fn with_param(param: f64) -> Self;
 
     /// `phi(p; y)`.
@@ -79,26 +82,28 @@ pub trait Loss: Copy + Send + Sync + 'static {
 
     /// The SDCA step `argmax_t  -phi*(-t) - t z - q t^2 / 2`, for `q >= 0`.
     ///
-    /// With `p = z + q t` this is the proximal operator of `q phi`: `t = (p - z) / q = -phi'(p)`.
-    /// `a` is the present dual value and only a warm start: the result must not depend on it beyond
-    /// rounding.
+    /// With `p = z + q t`, this is the proximal operator of `q phi`: `t = (p - z) / q = -phi'(p)`.
+    /// `a` is the current dual value and serves only as a starting point: beyond rounding, the
+    /// result must not depend on it.
     fn step(&self, z: f64, q: f64, a: f64, y: f64) -> f64;
 
-    /// `phi''` where `-phi' = a`: infinite at a kink, of whose slopes `-a` is an inner one.
+    /// `phi''` at the point where `-phi' = a`. It is infinite at a kink, if `-a` is strictly
+    /// between the slopes on its two sides.
     ///
-    /// Where two pieces of `phi` meet, it is the curvature of either.
+    /// Where two pieces of `phi` meet, it is the curvature of either piece.
     fn curvature(&self, a: f64, y: f64) -> f64;
 
-    /// The closed interval in which dual values live. It always contains 0.
+    /// The closed interval of valid dual values. It always contains 0.
     fn dual_range(&self, y: f64) -> (f64, f64);
 
-    /// Smallest `L` with `|phi(p) - phi(p')| <= L |p - p'|`; infinite if there is none.
+    /// The smallest `L` with `|phi(p) - phi(p')| <= L |p - p'|`; infinite if there is none.
     fn lipschitz(&self) -> f64;
 
-    /// Largest `gamma` such that `phi'` is `1 / gamma`-Lipschitz; 0 if `phi` is not smooth.
+    /// The largest `gamma` such that `phi'` is `1 / gamma`-Lipschitz; 0 if `phi` is not smooth.
     fn smoothness(&self) -> f64;
 
-    /// Whether `phi'` jumps somewhere. (Where it does not, it may still grow without bounds, as for Poisson.)
+    /// Whether `phi'` has a jump. (If it has none, it may still grow without bound, as for
+    /// Poisson.)
     fn has_kinks(&self) -> bool {
         self.smoothness() == 0.0 && self.lipschitz().is_finite()
     }
@@ -113,12 +118,12 @@ pub enum Target {
     Label,
     /// Any finite number: the loss makes a regressor.
     Real,
-    /// Any finite number that is not negative: the loss makes a regressor.
+    /// Any finite number >= 0: the loss makes a regressor.
     NonNegative,
 }
 
 impl Target {
-    /// Whether `y` is such a target.
+    /// Whether `y` is an accepted target.
     pub fn accepts(self, y: f64) -> bool {
         match self {
             Self::Label => y == 1.0 || y == -1.0,
@@ -142,7 +147,7 @@ impl Target {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Link {
-    /// `p` is the prediction itself (or, for labels, its sign is).
+    /// `p` is the prediction itself or, for labels, its sign is.
     Identity,
     /// `p` is the log-odds of the class +1.
     Logit,
@@ -155,11 +160,11 @@ pub enum Link {
 pub struct Param {
     /// Its name in the formula.
     pub name: &'static str,
-    /// The value used when none is given.
+    /// The default value.
     pub default: f64,
     /// The allowed range in words.
     pub expected: &'static str,
-    /// Whether a value lies in the range.
+    /// Whether a value is in range.
     pub accepts: fn(f64) -> bool,
 }
 
@@ -192,7 +197,7 @@ impl Param {
     }
 }
 
-/// What the registry knows about one loss.
+/// The registry entry of a loss.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
     /// See [`Loss::NAME`].
@@ -224,9 +229,9 @@ impl Spec {
     }
 }
 
-/// Work to be done with a loss whose type is known only at run time; see [`dispatch`].
+/// Work on a loss whose type is known only at run time; see [`dispatch`].
 pub trait Visitor {
-    /// What the work returns.
+    /// The result of the work.
     type Out;
     /// Does the work.
     fn visit<L: Loss>(self, loss: L) -> Self::Out;
@@ -237,8 +242,8 @@ macro_rules! registry {
         /// Every loss of the crate, in the order of the documentation.
         pub const SPECS: &[Spec] = &[$(Spec::of::<$loss>()),+];
 
-        /// Builds the loss called `name` (with its default shape if `param` is `None`) and hands it
-        /// to `visitor`: the one place where a name becomes a type.
+        /// Builds the loss called `name` (with its default shape parameter if `param` is `None`)
+        /// and hands it to `visitor`: the only place where a name becomes a type.
         pub fn dispatch<V: Visitor>(name: &str, param: Option<f64>, visitor: V) -> Result<V::Out, Error> {
             $(if name == <$loss>::NAME {
                 return build::<$loss>(param).map(|loss| visitor.visit(loss));
@@ -305,7 +310,7 @@ macro_rules! shaped {
         }
 
         impl Default for $loss {
-            /// The loss with the shape parameter that is used when none is given.
+            /// The loss with its default shape parameter.
             fn default() -> Self {
                 let param = Self::PARAM.map_or(f64::NAN, |param| param.default);
                 Self::with_param(param)
@@ -324,9 +329,9 @@ shaped! {
 
 // ---------------------------------------------------------------- formulas that losses share
 
-/// `numerator / denominator` limited to `[low, high]`, an interval around 0; 0 for `0 / 0`.
+/// `numerator / denominator` clamped to `[low, high]`, an interval around 0; 0 for `0 / 0`.
 ///
-/// The step of every clipped loss. The quotient may overflow: that is what the limits are for.
+/// The step of every clipped loss. The quotient may overflow, which the limits take care of.
 #[inline]
 fn clipped_ratio(numerator: f64, denominator: f64, low: f64, high: f64) -> f64 {
     if numerator == 0.0 {

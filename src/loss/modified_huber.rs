@@ -1,6 +1,6 @@
 use super::{Loss, Target, label_range};
 
-/// The squared hinge that grows linearly beyond `m = -1`, so that outliers count less.
+/// The squared hinge, continued linearly for `m < -1` so that outliers count less.
 ///
 /// With `m = y p` and `b = y a`: `phi = max(0, 1 - m)^2` for `m >= -1`, else `-4 m`;
 /// `phi*(-a) = -b + b^2 / 4` for `b` in [0, 4].

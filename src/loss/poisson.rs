@@ -3,8 +3,8 @@ use super::{Link, Loss, Target};
 /// Half the Poisson deviance with a log link: `p` is the logarithm of the expected count.
 ///
 /// `phi = e^p - y p + y ln y - y`, which is 0 at its minimum `p = ln y`, so that a gap relative to
-/// the objective means something. With `u = y - a >= 0`: `phi*(-a) = u ln u - u - y ln y + y`.
-/// The loss is neither smooth nor Lipschitz.
+/// the objective is meaningful. With `u = y - a >= 0`: `phi*(-a) = u ln u - u - y ln y + y`. The
+/// loss is neither smooth nor Lipschitz.
 #[derive(Debug, Clone, Copy)]
 pub struct Poisson;
 
@@ -21,7 +21,7 @@ impl Loss for Poisson {
 
     #[inline]
     fn value(&self, p: f64, y: f64) -> f64 {
-        // With t = p - ln y this is y (e^t - 1 - t), free of cancellation near the minimum.
+        // With t = p - ln y this is y (e^t - 1 - t), which does not cancel near the minimum.
         let t = p - y.ln();
         if y > 0.0 && t.abs() < 1.0 {
             y * (t.exp_m1() - t)
@@ -38,8 +38,8 @@ impl Loss for Poisson {
     #[inline]
     fn conjugate(&self, a: f64, y: f64) -> f64 {
         let u = y - a;
-        // With s = a / y this is y ((1 - s) ln(1 - s) + s) - a ln y, whose terms are not much larger than a,
-        // where u ln u and y ln y would cancel.
+        // With s = a / y this is y ((1 - s) ln(1 - s) + s) - a ln y. Its terms are not much larger
+        // than a, whereas u ln u and y ln y would cancel.
         let s = a / y;
         if y > 0.0 && s.abs() <= 0.5 {
             y * ((1.0 - s) * (-s).ln_1p() + s) - a * y.ln()
@@ -55,7 +55,7 @@ impl Loss for Poisson {
     fn step(&self, z: f64, q: f64, _a: f64, y: f64) -> f64 {
         let s = z + q * y;
         if s == f64::INFINITY {
-            // p is nothing beside s = p + q e^p.
+            // p is negligible in s = p + q e^p.
             let p = (y + z / q).ln();
             return if p.is_finite() {
                 ((p - z) / q).min(y)
@@ -65,7 +65,7 @@ impl Loss for Poisson {
         }
         let p = new_prediction(s, q);
         let mu = p.exp();
-        // Of the two forms, the one whose difference loses fewer digits.
+        // The one of the two forms whose difference loses fewer digits.
         if p.abs() + z.abs() < q * (y + mu) {
             ((p - z) / q).min(y)
         } else {
@@ -92,13 +92,13 @@ impl Loss for Poisson {
     }
 }
 
-/// A sum of which two terms may have overflowed: it then is infinite.
+/// A sum of which two terms may have overflowed; it is then infinite.
 #[inline]
 fn number_or_infinity(sum: f64) -> f64 {
     if sum.is_nan() { f64::INFINITY } else { sum }
 }
 
-/// `u ln u - u`, continued by 0 at 0.
+/// `u ln u - u`, extended by its limit 0 at 0.
 #[inline]
 fn entropy(u: f64) -> f64 {
     if u == 0.0 { 0.0 } else { u * (u.ln() - 1.0) }
@@ -106,9 +106,9 @@ fn entropy(u: f64) -> f64 {
 
 /// The root of `f(p) = p + q e^p - s`.
 ///
-/// `f` increases and is convex, so Newton's method descends monotonically from any point right of
-/// the root. `s` is such a point. If `L = ln q + s > 1`, a closer one is `ln L - ln q`: with
-/// `u = s - p` the root solves `u + ln u = L`, whose solution is at least `L - ln L`.
+/// `f` is increasing and convex, so Newton's method descends monotonically from any point to the
+/// right of the root. `s` is such a point. If `L = ln q + s > 1`, a closer one is `ln L - ln q`:
+/// with `u = s - p` the root satisfies `u + ln u = L`, whose solution is at least `L - ln L`.
 #[inline]
 fn new_prediction(s: f64, q: f64) -> f64 {
     let log_q = q.ln();
@@ -118,11 +118,11 @@ fn new_prediction(s: f64, q: f64) -> f64 {
     } else {
         s
     };
-    // At most about 10 rounds; the limit only guards against a cycle in the last bit.
+    // At most about 10 rounds; the limit is only a safeguard against a cycle in the last bit.
     for _ in 0..100 {
         let pull = q * p.exp();
         let next = p - (p + pull - s) / (1.0 + pull);
-        // NaN (from q = 0 with an overflowing e^p) ends the loop too, with the exact p = s.
+        // NaN (from q = 0 with an overflowing e^p) ends the loop too, at the exact p = s.
         let goes_on = p - next > 4.0 * f64::EPSILON * p.abs().max(1.0);
         p = p.min(next);
         if !goes_on {

@@ -1,6 +1,6 @@
 use super::{Loss, Param, Target, clipped_ratio, kink_if};
 
-/// The pinball loss: its minimiser predicts the chosen `quantile` of the target.
+/// The pinball loss, which predicts the chosen `quantile` of the target.
 ///
 /// With `r = y - p` and `tau = quantile`: `phi = max(tau r, (tau - 1) r)`, `phi*(-a) = -a y` for `a`
 /// in `[tau - 1, tau]`.

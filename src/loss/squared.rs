@@ -1,6 +1,6 @@
 use super::{Loss, Target};
 
-/// Half the squared error: its minimiser is ridge regression.
+/// Half the squared error, which gives ridge regression.
 ///
 /// `phi = (p - y)^2 / 2`, `phi*(-a) = -a y + a^2 / 2`.
 #[derive(Debug, Clone, Copy)]

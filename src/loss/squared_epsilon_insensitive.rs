@@ -31,7 +31,7 @@ impl Loss for SquaredEpsilonInsensitive {
 
     #[inline]
     fn conjugate(&self, a: f64, y: f64) -> f64 {
-        // One product: of a sum, two terms may overflow to NaN.
+        // A single product: in a sum, two terms might overflow to NaN.
         let along = if a < 0.0 { -y } else { y };
         let product = a.abs() * (0.25 * a.abs() - along + self.epsilon);
         if a == 0.0 { 0.0 } else { product }

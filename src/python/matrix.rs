@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::data::Storage;
 use crate::error::Error;
-use crate::kernel::{Index, Loan, Real};
+use crate::kernel::{Borrowed, Index, Real};
 use crate::rows::{Csr, Dense, Pattern};
 use crate::run::parameter;
 
@@ -114,21 +114,24 @@ where
     F: Real + Element,
     I: Index + Element,
 {
-    let (values, indices) = (loan("X.data", values)?, loan("X.indices", indices)?);
+    let (values, indices) = (borrowed("X.data", values)?, borrowed("X.indices", indices)?);
     match indptr {
         Indices::I32(p) => {
-            let indptr = loan("X.indptr", p)?;
-            py.detach(|| Csr::unscanned(values, indices, indptr, n_cols))
+            let indptr = borrowed("X.indptr", p)?;
+            py.detach(|| Csr::with_unchecked_indices(values, indices, indptr, n_cols))
         }
         Indices::I64(p) => {
-            let indptr = loan("X.indptr", p)?;
-            py.detach(|| Csr::unscanned(values, indices, indptr, n_cols))
+            let indptr = borrowed("X.indptr", p)?;
+            py.detach(|| Csr::with_unchecked_indices(values, indices, indptr, n_cols))
         }
     }
 }
 
 /// Borrows a numpy array that other Python threads may write meanwhile.
-fn loan<'a, T>(name: &'static str, array: &'a PyReadonlyArray1<'_, T>) -> Result<Loan<'a, T>, Error>
+fn borrowed<'a, T>(
+    name: &'static str,
+    array: &'a PyReadonlyArray1<'_, T>,
+) -> Result<Borrowed<'a, T>, Error>
 where
     T: crate::kernel::Element + Element,
 {
@@ -141,5 +144,5 @@ where
         ));
     }
     // SAFETY: the pointer is aligned, the array contiguous, and the borrow keeps it alive for 'a.
-    Ok(unsafe { Loan::from_raw(array.data(), array.len()) })
+    Ok(unsafe { Borrowed::from_raw(array.data(), array.len()) })
 }

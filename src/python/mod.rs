@@ -41,7 +41,7 @@ use crate::order::Sampling;
 use crate::predict;
 use crate::problem::{Point, Problem, Regularisation};
 use crate::reserve::WithReserve;
-use crate::run::{Budget, Fit, Record, Watch, parameter};
+use crate::run::{Budget, Fit, Record, RunContext, parameter};
 use crate::solver::{
     Asdca, DualGradient, FirstEpoch, LearningRate, Model, Output, Pegasos, Scales, Sdca, Solver,
     Start, Stream, Subgradient,
@@ -831,7 +831,7 @@ impl ObjectivesJob<'_> {
             "one for each column of X",
         )?;
         let mut watcher = Watcher::silent(self.outside);
-        let mut watch = Watch::new(None, &mut watcher);
+        let mut watch = RunContext::new(None, &mut watcher);
         let problem = self.setting.problem(data, self.y)?;
         let primal = problem.primal(self.coef, self.intercept, &mut watch)?;
         let Some(dual) = self.dual else {
@@ -910,7 +910,7 @@ fn predict_into<'py>(
     let (coefs, intercepts) = (coef.as_slice()?, slice("intercept", intercept)?);
     let rows = &X.storage(py, false)?;
     let done = detached(py, || {
-        let watch = &mut Watch::new(None, &mut watcher);
+        let watch = &mut RunContext::new(None, &mut watcher);
         match out {
             Out::Scores(out) => {
                 predict::write_predictions(rows, coefs, intercepts, n_threads, watch, out)

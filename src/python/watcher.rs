@@ -119,7 +119,7 @@ impl Monitor for Watcher<'_> {
         }
     }
 
-    fn look(&mut self) -> ControlFlow<()> {
+    fn check(&mut self) -> ControlFlow<()> {
         if self.in_caller {
             self.outside.look();
         }

@@ -1,12 +1,13 @@
-//! Rows of which the storage is not known where they are used.
+//! Rows whose storage format is known only at run time.
 
 use std::ops::Range;
 
 use super::Rows;
 use crate::solver::columns::{Columns, Part};
 
-/// Rows of which the storage is not known where they are used: each call does the work of many rows, so that a virtual
-/// call costs next to nothing. (Those for one row are for where a row is rare.)
+/// Rows whose storage format is known only at run time. Each call does the work of many rows, so
+/// the cost of a virtual call is negligible. (The functions for a single row are for code where
+/// single rows are rare.)
 pub(crate) trait RowBlocks: Sync {
     /// See [`Rows::ENTRY_WORK`].
     fn entry_work(&self) -> f64;
@@ -28,18 +29,21 @@ pub(crate) trait RowBlocks: Sync {
     fn sq_norms(&self, from: usize, out: &mut [f64]);
     /// `out_k = x_i . w` for the rows `i = which[k]`.
     fn products_of(&self, which: &[u32], w: &[f64], out: &mut [f64]);
-    /// `sum += sum_k shares_k x_i` for the rows `i = which[k]`: none of rows whose share is 0, whatever they hold.
+    /// `sum += sum_k shares_k x_i` for the rows `i = which[k]`. A row whose share is 0 contributes
+    /// nothing, whatever it holds.
     fn add_of(&self, which: &[u32], shares: &[f64], sum: &mut [f64]);
-    /// `out_j = x_ij` for each stored entry of row `i`; the other places stay as they are.
+    /// `out_j = x_ij` for each stored entry of row `i`; other elements are left unchanged.
     fn write(&self, i: usize, out: &mut [f64]);
     /// `counts_j += 1` for each stored entry of row `i`.
     fn count(&self, i: usize, counts: &mut [u32]);
-    /// `squares_j += sum_k r_k x_ij^2` for the rows `i = from + k`, and `sums_j += sum_k r_k x_ij` unless `sums` is
-    /// empty.
+    /// `squares_j += sum_k r_k x_ij^2` for the rows `i = from + k` and, unless `sums` is empty,
+    /// `sums_j += sum_k r_k x_ij`.
     fn add_squares(&self, from: usize, r: &[f64], squares: &mut [f64], sums: &mut [f64]);
-    /// `out_k = sum_j x_ij (x_ij - shift_j) / scale_j` for the rows `i = from + k`; an empty `shift` is one of zeros.
+    /// `out_k = sum_j x_ij (x_ij - shift_j) / scale_j` for the rows `i = from + k`; an empty
+    /// `shift` stands for zeros.
     fn scaled_squares(&self, from: usize, shift: &[f64], scale: &[f64], out: &mut [f64]);
-    /// Adds the rows `rows` times their `weights` to the matrix of the columns, see [`Part::add_block`].
+    /// Adds the rows `rows`, multiplied by their `weights`, to the matrix of the columns; see
+    /// [`Part::add_block`].
     fn add_to(&self, part: &mut Part, columns: &Columns, rows: Range<usize>, weights: &[f64]);
 }
 

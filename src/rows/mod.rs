@@ -1,4 +1,4 @@
-//! Where rows come from: dense or compressed sparse rows, borrowed where they lie.
+//! Row storage: dense rows and compressed sparse rows, borrowed without a copy.
 
 pub(crate) mod blocks;
 
@@ -8,22 +8,23 @@ use crate::error::Error;
 use crate::kernel::{self, Level, NARROW, Signed};
 use crate::memory;
 
-pub use crate::kernel::{Index, Loan, Real};
+pub use crate::kernel::{Borrowed, Index, Real};
 
-/// A matrix seen row by row: all that a solver knows of the data.
+/// A matrix accessed row by row: all that a solver knows of the data.
 #[doc(hidden)]
 pub trait Rows: Sync {
-    /// What a stored entry adds to the work of a step, a dot and an update, in about nanoseconds.
+    /// The work per stored entry in a step (a dot product and an update), in approximate
+    /// nanoseconds.
     const ENTRY_WORK: f64;
 
     /// Whether entries that are not stored are 0.
     const IS_SPARSE: bool;
 
-    /// Number of rows.
+    /// The number of rows.
     fn n_rows(&self) -> usize;
-    /// Number of columns.
+    /// The number of columns.
     fn n_cols(&self) -> usize;
-    /// Number of stored entries: the work of one pass.
+    /// The number of stored entries: the work of one pass.
     fn n_stored(&self) -> usize;
     /// `x_i . w`.
     fn dot(&self, i: usize, w: &[f64]) -> f64;
@@ -35,20 +36,21 @@ pub trait Rows: Sync {
     fn products(&self, from: usize, w: &[f64], out: &mut [f64]) {
         products_one_by_one(self, from, w, out);
     }
-    /// `sum += sum_k shares_k x_i` for the rows `i = from + k`: none of rows whose share is 0, whatever they hold.
+    /// `sum += sum_k shares_k x_i` for the rows `i = from + k`. A row whose share is 0 contributes
+    /// nothing, whatever it holds.
     fn add(&self, from: usize, shares: &[f64], sum: &mut [f64]) {
         add_one_by_one(self, from, shares, sum);
     }
-    /// `out_k = shift + x_i` for the rows `i = from + k`, in the first places of each `width` of `out`, of which the
-    /// others stay as they are. `shift` has a number for each column.
+    /// `out_k = shift + x_i` for the rows `i = from + k`, written to the start of the next `width`
+    /// elements of `out`; the others are left unchanged. `shift` has one number per column.
     fn shifted(&self, from: usize, shift: &[f64], width: usize, out: &mut [f64]) {
         shifted_one_by_one(self, from, shift, width, out);
     }
     /// Calls `f(j, x_ij)` for each stored entry.
     fn visit(&self, i: usize, f: impl FnMut(usize, f64));
-    /// A hint that [`Self::prefetch`] is going to be called for row `i`.
-    fn prefetch_place(&self, _i: usize) {}
-    /// A hint that row `i` is going to be read.
+    /// A hint that [`Self::prefetch`] will soon be called for row `i`.
+    fn prefetch_pointers(&self, _i: usize) {}
+    /// A hint that row `i` will soon be read.
     fn prefetch(&self, i: usize);
 }
 
@@ -102,8 +104,9 @@ impl<'a, F: Real> Dense<'a, F> {
                 values,
                 n_rows,
                 n_cols,
-                // The portable kernels become part of the loop over narrow rows. (skin, of 3 columns: 0.7 to
-                // 0.8 of the time with AVX-512; california, of 8: 0.9 to 0.95.)
+                // The portable kernels are inlined into the loop over narrow rows. (On skin, with 3
+                // columns, that takes 0.7 to 0.8 of the time with AVX-512; on california, with 8,
+                // 0.9 to 0.95.)
                 level: if n_cols <= NARROW {
                     Level::PORTABLE
                 } else {
@@ -200,39 +203,39 @@ impl<F: Real> Rows for Dense<'_, F> {
     }
 }
 
-/// A sparse matrix in compressed rows: row `i` holds `values[indptr[i]..indptr[i + 1]]` in the
-/// columns `indices[indptr[i]..indptr[i + 1]]`.
+/// A sparse matrix in compressed row format: row `i` holds `values[indptr[i]..indptr[i + 1]]` in
+/// the columns `indices[indptr[i]..indptr[i + 1]]`.
 ///
-/// Columns need not be sorted and explicit zeros are welcome, but a column must not occur twice in a
-/// row ([`Csr::has_duplicates`]): `|x|^2` would be wrong. The row pointers are copied, the other
-/// arrays stay where they are.
+/// Columns need not be sorted and explicit zeros are allowed, but a column must not occur twice in
+/// a row ([`Csr::has_duplicates`]), because `|x|^2` would be wrong. The row pointers are copied;
+/// the other arrays are borrowed.
 #[derive(Debug, Clone)]
 pub struct Csr<'a, F, I> {
-    values: Loan<'a, F>,
-    indices: Loan<'a, I>,
+    values: Borrowed<'a, F>,
+    indices: Borrowed<'a, I>,
     indptr: Vec<usize>,
     n_cols: usize,
 }
 
 impl<'a, F: Real, I: Index> Csr<'a, F, I> {
-    /// Borrows a matrix after checking that its three arrays fit together.
+    /// Borrows a matrix after checking that its three arrays are consistent.
     pub fn new<P: Index>(
-        values: Loan<'a, F>,
-        indices: Loan<'a, I>,
-        indptr: Loan<'_, P>,
+        values: Borrowed<'a, F>,
+        indices: Borrowed<'a, I>,
+        indptr: Borrowed<'_, P>,
         n_cols: usize,
     ) -> Result<Self, Error> {
-        let rows = Self::unscanned(values, indices, indptr, n_cols)?;
+        let rows = Self::with_unchecked_indices(values, indices, indptr, n_cols)?;
         rows.indices.iter().try_for_each(|j| rows.check(j))?;
         Ok(rows)
     }
 
-    /// As [`Self::new`], but column indices are checked only where they are used, which unwinds: see
-    /// [`error::catch`].
-    pub(crate) fn unscanned<P: Index>(
-        values: Loan<'a, F>,
-        indices: Loan<'a, I>,
-        indptr: Loan<'_, P>,
+    /// As [`Self::new`], except that column indices are only checked when they are used. An invalid
+    /// index unwinds; see [`error::catch`].
+    pub(crate) fn with_unchecked_indices<P: Index>(
+        values: Borrowed<'a, F>,
+        indices: Borrowed<'a, I>,
+        indptr: Borrowed<'_, P>,
         n_cols: usize,
     ) -> Result<Self, Error> {
         check_shape(indptr.len().saturating_sub(1), n_cols)?;
@@ -256,7 +259,7 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
             checked.push(next as usize);
             previous = next;
         }
-        // scipy allows spare room behind the last entry.
+        // scipy allows unused space after the last entry.
         for (array, available) in [("X.indices", indices.len()), ("X.data", values.len())] {
             if checked[n_rows] > available {
                 return Err(Error::IndptrEnd {
@@ -275,7 +278,7 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
         })
     }
 
-    /// Whether column `j` exists.
+    /// Checks that column `j` exists.
     #[inline]
     fn check(&self, j: I) -> Result<(), Error> {
         if j.to_usize() < self.n_cols {
@@ -288,14 +291,15 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
     }
 
     /// Whether some column occurs twice in a row. Takes one pass and, if a row is not sorted,
-    /// a mark for each column.
+    /// memory for one mark per column.
     pub fn has_duplicates(&self) -> bool {
-        // An index that another thread has just spoilt is not ours to report here: what it hides will be an
-        // error.
+        // An index that another thread has just made invalid is not reported here; its use will be
+        // an error.
         self.scan().is_ok_and(|duplicate| duplicate.is_some())
     }
 
-    /// Checks all column indices, and finds a row, if there is one, in which a column occurs twice, and that column.
+    /// Checks all column indices. Returns a row in which a column occurs twice, and that column, if
+    /// there is one.
     pub(crate) fn scan(&self) -> Result<Option<(usize, usize)>, Error> {
         let (mut last_row_with, mut duplicate) = (Vec::new(), None);
         for i in 0..self.n_rows() {
@@ -335,39 +339,40 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
         }
     }
 
-    /// The same rows as a [`Pattern`], if each has but one value; else they themselves.
+    /// The same rows as a [`Pattern`], if the entries of each row have a single common value;
+    /// otherwise the rows themselves.
     ///
-    /// Takes a pass, but only up to the first row with two values.
+    /// Takes one pass, but only up to the first row with two different values.
     pub fn into_pattern(self) -> Result<Pattern<'a, I>, Self> {
         let value = |i: usize| kernel::only_value(self.entries(i));
-        // Most often the first rows tell: no memory before that.
+        // The first rows usually settle this, so no memory is allocated before.
         if !(0..self.n_rows()).all(|i| value(i).is_some()) {
             return Err(self);
         }
-        let mut places = memory::with_capacity(self.indptr.len());
-        let place = |i: usize| Place {
+        let mut starts = memory::with_capacity(self.indptr.len());
+        let start = |i: usize| RowStart {
             from: self.indptr[i],
             value: self.entries(i).iter().next().map_or(0.0, Into::into),
         };
-        memory::extend(&mut places, (0..self.n_rows()).map(place));
-        places.push(Place {
+        memory::extend(&mut starts, (0..self.n_rows()).map(start));
+        starts.push(RowStart {
             from: self.indices.len(),
             value: 0.0,
         });
         Ok(Pattern {
             indices: self.indices,
-            places,
+            starts,
             n_cols: self.n_cols,
         })
     }
 
     #[inline(always)]
-    fn columns(&self, i: usize) -> Loan<'a, I> {
+    fn columns(&self, i: usize) -> Borrowed<'a, I> {
         self.indices.range(self.indptr[i], self.indptr[i + 1])
     }
 
     #[inline(always)]
-    fn entries(&self, i: usize) -> Loan<'a, F> {
+    fn entries(&self, i: usize) -> Borrowed<'a, F> {
         self.values.range(self.indptr[i], self.indptr[i + 1])
     }
 }
@@ -409,7 +414,7 @@ impl<F: Real, I: Index> Rows for Csr<'_, F, I> {
     }
 
     #[inline]
-    fn prefetch_place(&self, i: usize) {
+    fn prefetch_pointers(&self, i: usize) {
         kernel::prefetch(&self.indptr, i, i + 1);
     }
 
@@ -421,34 +426,34 @@ impl<F: Real, I: Index> Rows for Csr<'_, F, I> {
     }
 }
 
-/// Sparse rows of which each has one value in all of its entries, like one-hot codes and sets of words, also
-/// if they are scaled row by row: see [`Csr::into_pattern`].
+/// Sparse rows whose entries all have a single value within each row, such as one-hot codes and
+/// sets of words, possibly scaled row by row; see [`Csr::into_pattern`].
 ///
-/// Beside a value for each row, a step reads nothing but columns: a third of what compressed rows of `f64` take
-/// with 32-bit indices.
+/// Apart from one value per row, a step reads only column indices: with 32-bit indices, a third of
+/// what compressed rows of `f64` read.
 #[derive(Debug, Clone)]
 pub struct Pattern<'a, I> {
-    indices: Loan<'a, I>,
-    /// One for each row, and the end of the last one.
-    places: Vec<Place>,
+    indices: Borrowed<'a, I>,
+    /// One per row, followed by the end of the last row.
+    starts: Vec<RowStart>,
     n_cols: usize,
 }
 
-/// A row of a [`Pattern`].
+/// The start of a row of a [`Pattern`], and its value.
 #[derive(Debug, Clone, Copy)]
-struct Place {
-    /// Where its columns begin.
+struct RowStart {
+    /// The position of its first column index.
     from: usize,
-    /// The value of its entries.
+    /// The common value of its entries.
     value: f64,
 }
 
 impl<'a, I: Index> Pattern<'a, I> {
-    /// The columns of row `i`, and its value.
+    /// The columns of row `i` and its value.
     #[inline(always)]
-    fn row(&self, i: usize) -> (Loan<'a, I>, f64) {
-        let Place { from, value } = self.places[i];
-        (self.indices.range(from, self.places[i + 1].from), value)
+    fn row(&self, i: usize) -> (Borrowed<'a, I>, f64) {
+        let RowStart { from, value } = self.starts[i];
+        (self.indices.range(from, self.starts[i + 1].from), value)
     }
 }
 
@@ -457,7 +462,7 @@ impl<I: Index> Rows for Pattern<'_, I> {
     const IS_SPARSE: bool = true;
 
     fn n_rows(&self) -> usize {
-        self.places.len() - 1
+        self.starts.len() - 1
     }
 
     fn n_cols(&self) -> usize {
@@ -493,14 +498,14 @@ impl<I: Index> Rows for Pattern<'_, I> {
     }
 
     #[inline]
-    fn prefetch_place(&self, i: usize) {
-        kernel::prefetch(&self.places, i, i + 2);
+    fn prefetch_pointers(&self, i: usize) {
+        kernel::prefetch(&self.starts, i, i + 2);
     }
 
     #[inline]
     fn prefetch(&self, i: usize) {
         self.indices
-            .prefetch(self.places[i].from, self.places[i + 1].from);
+            .prefetch(self.starts[i].from, self.starts[i + 1].from);
     }
 }
 
@@ -508,7 +513,7 @@ fn check_shape(n_rows: usize, n_cols: usize) -> Result<(), Error> {
     if n_rows == 0 || n_cols == 0 {
         return Err(Error::EmptyRows { n_rows, n_cols });
     }
-    // The visiting order numbers rows in 32 bits.
+    // The visiting order stores row numbers in 32 bits.
     if u32::try_from(n_rows).is_err() {
         return Err(Error::TooManyRows { n_rows });
     }
@@ -516,207 +521,4 @@ fn check_shape(n_rows: usize, n_cols: usize) -> Result<(), Error> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use ndarray::{Array2, array};
-
-    /// The arrays that [`Csr`] borrows.
-    pub(crate) struct CsrArrays {
-        values: Vec<f64>,
-        indices: Vec<i32>,
-        indptr: Vec<i64>,
-    }
-
-    impl CsrArrays {
-        /// Those of rows that are given by the column and the value of each entry.
-        pub(crate) fn new<R>(rows: impl IntoIterator<Item = R>) -> Self
-        where
-            R: IntoIterator<Item = (usize, f64)>,
-        {
-            let (mut values, mut indices, mut indptr) = (vec![], vec![], vec![0]);
-            for row in rows {
-                for (j, x) in row {
-                    indices.push(i32::try_from(j).expect("small"));
-                    values.push(x);
-                }
-                indptr.push(i64::try_from(values.len()).expect("small"));
-            }
-            Self {
-                values,
-                indices,
-                indptr,
-            }
-        }
-
-        /// The rows.
-        pub(crate) fn rows(&self, n_cols: usize) -> Csr<'_, f64, i32> {
-            let (values, indices) = (Loan::new(&self.values), Loan::new(&self.indices));
-            Csr::new(values, indices, Loan::new(&self.indptr), n_cols).expect("compressed rows")
-        }
-    }
-
-    fn csr(values: &[f64], indices: &[i32], indptr: &[i32], n_cols: usize) -> Result<bool, Error> {
-        Csr::new(
-            Loan::new(values),
-            Loan::new(indices),
-            Loan::new(indptr),
-            n_cols,
-        )
-        .map(|m| m.has_duplicates())
-    }
-
-    #[test]
-    fn dense_rows_are_borrowed_in_c_order_only() {
-        let x = array![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]];
-        let rows = Dense::new(x.view()).expect("C order");
-        assert_eq!(rows.row(1).as_ptr(), &raw const x[[1, 0]]);
-        assert_eq!(rows.dot(1, &[1.0, 0.0, -1.0]), -2.0);
-        assert!(matches!(
-            Dense::new(x.t()),
-            Err(Error::Parameter { name: "X", .. })
-        ));
-        let none = Array2::<f64>::zeros((0, 3));
-        assert_eq!(
-            Dense::new(none.view()).err(),
-            Some(Error::EmptyRows {
-                n_rows: 0,
-                n_cols: 3
-            })
-        );
-    }
-
-    #[test]
-    fn sparse_rows_mean_what_dense_rows_mean() {
-        // [[0, 2, 0], [3, 0, 1] unsorted, [] ]
-        let (values, indices, indptr) = ([2.0f32, 1.0, 3.0, 9.9], [1i64, 2, 0, 0], [0i32, 1, 3, 3]);
-        let rows = Csr::new(
-            Loan::new(&values),
-            Loan::new(&indices),
-            Loan::new(&indptr),
-            3,
-        )
-        .expect("valid");
-        assert_eq!((rows.n_rows(), rows.n_cols(), rows.n_stored()), (3, 3, 3));
-        let w = [1.0, 10.0, 100.0];
-        assert_eq!(
-            [rows.dot(0, &w), rows.dot(1, &w), rows.dot(2, &w)],
-            [20.0, 103.0, 0.0]
-        );
-        assert_eq!(rows.sq_norm(1), 10.0);
-        let mut moved = w;
-        rows.axpy(1, 2.0, &mut moved);
-        assert_eq!(moved, [7.0, 10.0, 102.0]);
-    }
-
-    #[test]
-    fn rows_of_one_value_each_are_a_pattern() {
-        let arrays = CsrArrays::new([
-            vec![(4, 0.5), (0, 0.5), (2, 0.5)],
-            vec![],
-            vec![(1, -3.0)],
-            vec![(3, 0.0), (1, 0.0)],
-        ]);
-        let rows = arrays.rows(5);
-        let pattern = rows.clone().into_pattern().expect("one value in each row");
-        assert_eq!(
-            (pattern.n_rows(), pattern.n_cols(), pattern.n_stored()),
-            (rows.n_rows(), rows.n_cols(), rows.n_stored())
-        );
-        let w = [1.0, 10.0, 100.0, 1000.0, 10000.0];
-        for i in 0..4 {
-            assert_eq!(pattern.dot(i, &w), rows.dot(i, &w));
-            assert_eq!(pattern.sq_norm(i), rows.sq_norm(i));
-            let (mut of_pattern, mut of_rows) = (w, w);
-            pattern.axpy(i, 2.0, &mut of_pattern);
-            rows.axpy(i, 2.0, &mut of_rows);
-            assert_eq!(of_pattern, of_rows);
-            let (mut of_pattern, mut of_rows) = (vec![], vec![]);
-            pattern.visit(i, |j, x| of_pattern.push((j, x)));
-            rows.visit(i, |j, x| of_rows.push((j, x)));
-            assert_eq!(of_pattern, of_rows);
-            pattern.prefetch_place(i);
-            pattern.prefetch(i);
-        }
-        let two = CsrArrays::new([vec![(0, 1.0), (1, 1.0)], vec![(0, 1.0), (1, 2.0)]]);
-        assert!(two.rows(2).into_pattern().is_err());
-    }
-
-    #[test]
-    fn malformed_sparse_rows_are_refused() {
-        let x = [1.0, 2.0];
-        assert_eq!(csr(&x, &[0, 1], &[0, 1, 2], 2), Ok(false));
-        assert_eq!(
-            csr(&x, &[0, 1], &[1, 1, 2], 2),
-            Err(Error::IndptrStart { found: 1 })
-        );
-        assert_eq!(
-            csr(&x, &[0, 1], &[0, 2, 1], 2),
-            Err(Error::IndptrDecreases {
-                row: 1,
-                previous: 2,
-                next: 1
-            })
-        );
-        assert_eq!(
-            csr(&x, &[0, 1], &[0, -1], 2),
-            Err(Error::IndptrDecreases {
-                row: 0,
-                previous: 0,
-                next: -1
-            })
-        );
-        let short = |array| {
-            Err(Error::IndptrEnd {
-                found: 3,
-                available: 2,
-                array,
-            })
-        };
-        assert_eq!(csr(&x, &[0, 1], &[0, 3], 2), short("X.indices"));
-        assert_eq!(csr(&x, &[0, 1, 0], &[0, 3], 2), short("X.data"));
-        assert_eq!(
-            csr(&x, &[0, 2], &[0, 2], 2),
-            Err(Error::ColumnIndex {
-                found: 2,
-                n_cols: 2
-            })
-        );
-        assert_eq!(
-            csr(&x, &[0, -7], &[0, 2], 2),
-            Err(Error::ColumnIndex {
-                found: -7,
-                n_cols: 2
-            })
-        );
-        assert_eq!(
-            csr(&x, &[0, 1], &[0], 2),
-            Err(Error::EmptyRows {
-                n_rows: 0,
-                n_cols: 2
-            })
-        );
-        assert_eq!(
-            csr(&x, &[0, 1], &[], 2),
-            Err(Error::EmptyRows {
-                n_rows: 0,
-                n_cols: 2
-            })
-        );
-        assert_eq!(
-            csr(&[], &[], &[0, 0], 0),
-            Err(Error::EmptyRows {
-                n_rows: 1,
-                n_cols: 0
-            })
-        );
-    }
-
-    #[test]
-    fn duplicates_are_seen_sorted_or_not() {
-        let x = [1.0; 4];
-        assert_eq!(csr(&x, &[0, 2, 1, 2], &[0, 2, 4], 3), Ok(false));
-        assert_eq!(csr(&x, &[2, 0, 2, 1], &[0, 2, 4], 3), Ok(false));
-        assert_eq!(csr(&x, &[0, 1, 1, 2], &[0, 3, 4], 3), Ok(true));
-        assert_eq!(csr(&x, &[2, 0, 2, 1], &[0, 3, 4], 3), Ok(true));
-    }
-}
+pub(crate) mod tests;

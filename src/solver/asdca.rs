@@ -31,7 +31,7 @@ use crate::error::{self, Error};
 use crate::memory;
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem};
-use crate::run::{Budget, Fit, Monitor, Watch, parameter};
+use crate::run::{Budget, Fit, Monitor, RunContext, parameter};
 use crate::solver::batch::Team;
 use crate::solver::driver::{self, Evaluation, Process, Stretch};
 use crate::solver::frame::{Frame, Sum};
@@ -99,7 +99,7 @@ impl Solver for Asdca {
                 return Err(parameter("batch_size", 0, "an integer >= 1"));
             }
             let rows = problem.rows();
-            let mut watch = Watch::new(budget.max_time, monitor);
+            let mut watch = RunContext::new(budget.max_time, monitor);
             let (mut state, moving) = State::new(problem, start, &mut watch)?;
             let batch = self.batch_size.clamp(1, moving.len().max(1));
             state.theta = match self.theta {
@@ -181,7 +181,7 @@ impl State {
     fn new(
         problem: &Problem<'_>,
         start: Option<Start<'_>>,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(Self, Vec<u32>), Error> {
         let n_rows = problem.n_rows();
         let start = start.map(|start| start.dual_for(problem)).transpose()?;
@@ -228,7 +228,7 @@ impl State {
         self.rows.iter().map(|row| row.a)
     }
 
-    fn refresh(&mut self, problem: &Problem<'_>, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn refresh(&mut self, problem: &Problem<'_>, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let rows = &self.rows;
         let share = |i: usize| problem.rate(i) * rows[i].a;
         self.v.refresh(&self.frame, problem, share, watch)?;
@@ -243,7 +243,7 @@ impl State {
         team: &Team,
         batch: &[u32],
         out: &mut [f64],
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let rows = problem.rows();
         memory::resize(&mut self.lags, batch.len(), 0.0);
@@ -265,7 +265,7 @@ impl State {
         batch: &[u32],
         step: u64,
         mut sums: Option<&mut Sums>,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let (rows, theta) = (problem.rows(), self.theta);
         let mut shares = std::mem::take(&mut self.shares);
@@ -336,7 +336,7 @@ impl Process for Run<'_, '_> {
         }
     }
 
-    fn advance(&mut self, stretch: Stretch, watch: &mut Watch<'_>) -> Result<u64, Error> {
+    fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error> {
         let Stretch {
             step,
             until,
@@ -379,7 +379,7 @@ impl Process for Run<'_, '_> {
         &mut self,
         evaluation: Evaluation<'_>,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let precision = evaluation.precision;
         let Self { problem, state, .. } = self;

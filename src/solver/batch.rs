@@ -3,11 +3,11 @@
 //! Whether and where work is cut into pieces depends on the rows alone, and pieces are put together
 //! in their order: results have the same bits for any number of threads.
 
-use crate::crew::Crew;
 use crate::error::Error;
 use crate::memory;
 use crate::rows::blocks::RowBlocks;
-use crate::run::{BLOCK, Watch};
+use crate::run::{BLOCK, RunContext};
+use crate::threads::ThreadPool;
 
 /// Entries that make a piece of work worth handing to another thread: some 20 microseconds.
 const PIECE: usize = 1 << 14;
@@ -20,7 +20,7 @@ const ENTRIES_PER_COLUMN: usize = 8;
 
 /// The threads of a run.
 pub(crate) struct Team {
-    crew: Crew,
+    pool: ThreadPool,
     /// Mean number of entries in a row, at least 1.
     per_row: usize,
     /// The sums of pieces.
@@ -33,15 +33,15 @@ impl Team {
     pub(crate) fn new(rows: &dyn RowBlocks, batch: usize, n_threads: usize) -> Result<Self, Error> {
         let per_row = (rows.n_stored() / rows.n_rows()).max(1);
         Ok(Self {
-            crew: Crew::new(n_threads, batch.saturating_mul(per_row) >= 2 * PIECE)?,
+            pool: ThreadPool::new(n_threads, batch.saturating_mul(per_row) >= 2 * PIECE)?,
             per_row,
             spare: Vec::new(),
         })
     }
 
     /// Tells the clock whose processor time counts.
-    pub(crate) fn announce(&self, watch: &mut Watch<'_>) {
-        if self.crew.is_shared() {
+    pub(crate) fn announce(&self, watch: &mut RunContext<'_>) {
+        if self.pool.is_shared() {
             watch.count_all_threads();
         }
     }
@@ -63,7 +63,7 @@ impl Team {
         rows: &[u32],
         w: &[f64],
         out: &mut [f64],
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let stride = self.stride();
         if rows.len() <= stride {
@@ -72,7 +72,7 @@ impl Team {
         }
         for (rows, out) in rows.chunks(stride).zip(out.chunks_mut(stride)) {
             self.products_of_part(x, rows, w, out);
-            watch.beat()?;
+            watch.heartbeat()?;
         }
         Ok(())
     }
@@ -84,7 +84,7 @@ impl Team {
         rows: &[u32],
         shares: &[f64],
         sum: &mut [f64],
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let stride = self.stride();
         if rows.len() <= stride {
@@ -93,15 +93,15 @@ impl Team {
         }
         for (rows, shares) in rows.chunks(stride).zip(shares.chunks(stride)) {
             self.add_part(x, rows, shares, sum);
-            watch.beat()?;
+            watch.heartbeat()?;
         }
         Ok(())
     }
 
     fn products_of_part(&self, x: &dyn RowBlocks, rows: &[u32], w: &[f64], out: &mut [f64]) {
         let piece = (PIECE / self.per_row).max(1);
-        if self.crew.is_shared() && rows.len() >= 2 * piece {
-            self.crew.change(out, piece, &|number, out| {
+        if self.pool.is_shared() && rows.len() >= 2 * piece {
+            self.pool.for_chunks(out, piece, &|number, out| {
                 let rows = &rows[number * piece..][..out.len()];
                 x.products_of(rows, w, out);
             });
@@ -124,7 +124,7 @@ impl Team {
             memory::resize(&mut spare[0], sum.len(), 0.0);
             x.add_of(&rows[range.clone()], &shares[range], &mut spare[0]);
         };
-        self.crew.change(&mut self.spare, 1, &work);
+        self.pool.for_chunks(&mut self.spare, 1, &work);
         for part in &self.spare {
             for (sum, part) in sum.iter_mut().zip(part) {
                 *sum += part;

@@ -15,7 +15,7 @@ use crate::memory::{self, IntoVec as _};
 use crate::problem::Problem;
 use crate::rows::Rows;
 use crate::rows::blocks::RowBlocks;
-use crate::run::Watch;
+use crate::run::RunContext;
 use crate::solver::system::System;
 
 /// A column of compressed rows counts as dense if it has an entry in so large a part of them; and there are
@@ -122,7 +122,7 @@ impl Gram {
         (problem, mu): (&Problem<'_>, &[f64]),
         (weights, precision): (&[f64], f64),
         system: &mut System,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let differs = |(h, old): (&f64, &f64)| (h - old).abs() > precision * old;
         let pairs = weights.iter().zip(&self.weights);
@@ -203,7 +203,7 @@ impl Part {
         columns: &Columns,
         (problem, mu): (&Problem<'_>, &[f64]),
         change: impl Fn(usize) -> f64 + Sync,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<Self, Error> {
         let rows = problem.rows();
         let n_blocks = rows.n_rows().div_ceil(problem.data().block_size());
@@ -220,7 +220,7 @@ impl Part {
         let of_block = problem.data().block_size() as f64 * columns.work();
         let rounds = (WORK / of_block).clamp(1.0, MAX_ROUNDS) as usize;
         for from in (0..n_blocks).step_by(rounds * n_parts) {
-            watch.share(&mut parts, 1, |number, part| {
+            watch.for_chunks(&mut parts, 1, |number, part| {
                 let blocks = problem.data().blocks().skip(from + number).step_by(n_parts);
                 for block in blocks.take(rounds) {
                     let part = &mut part[0];
@@ -231,7 +231,7 @@ impl Part {
                     part.changes = changes;
                 }
             });
-            watch.beat_in_time()?;
+            watch.heartbeat_in_time()?;
         }
         let mut others = parts.split_off(1);
         let mut sums = parts.pop().expect("there is one");
@@ -457,7 +457,7 @@ mod tests {
     use crate::loss::Loss;
     use crate::problem::Regularisation;
     use crate::rows::tests::CsrArrays;
-    use crate::run::Unwatched;
+    use crate::run::NoMonitor;
 
     const N: usize = 300;
     const D: usize = 12;
@@ -482,8 +482,8 @@ mod tests {
         assert_eq!(columns.dense, [2, 7]);
         let mu: Vec<f64> = (0..D).map(|j| 0.1 * j as f64).collect();
         f(&|gram, weights| {
-            let mut unwatched = Unwatched;
-            let mut watch = Watch::new(None, &mut unwatched);
+            let mut no_monitor = NoMonitor;
+            let mut watch = RunContext::new(None, &mut no_monitor);
             let size = D + usize::from(fit_intercept);
             let mut system = System::new(size);
             let weights = (weights, 0.1);

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use crate::error::Error;
 use crate::memory;
 use crate::problem::{Point, Problem};
-use crate::run::{Budget, Certificate, Fit, Phase, Progress, Record, StopReason, Watch};
+use crate::run::{Budget, Certificate, Fit, Phase, Progress, Record, RunContext, StopReason};
 use crate::solver::schedule::{self, Pace};
 
 /// How far [`Process::advance`] may go.
@@ -84,14 +84,14 @@ pub(crate) trait Process {
     fn begin(&mut self, _start: &Point) {}
 
     /// Does some of the steps that are left, as many as fit between two heartbeats. Returns how many steps are then done.
-    fn advance(&mut self, stretch: Stretch, watch: &mut Watch<'_>) -> Result<u64, Error>;
+    fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error>;
 
     /// Evaluates the point that would be returned now.
     fn evaluate(
         &mut self,
         evaluation: Evaluation<'_>,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error>;
 
     /// Which of the points that are evaluated is kept.
@@ -117,7 +117,7 @@ pub(crate) trait Process {
         _present: Certificate,
         _best: &Point,
         _history: &[Record],
-        _watch: &mut Watch<'_>,
+        _watch: &mut RunContext<'_>,
     ) -> Result<ControlFlow<StopReason>, Error> {
         Ok(ControlFlow::Continue(()))
     }
@@ -129,7 +129,7 @@ pub(crate) fn run(
     process: &mut dyn Process,
     budget: &Budget,
     pace: Pace,
-    watch: &mut Watch<'_>,
+    watch: &mut RunContext<'_>,
 ) -> Result<Fit, Error> {
     let mut driver = Driver::new(problem, process.epoch(), budget, pace);
     let mut stop = driver.evaluate(process, watch)?;
@@ -217,12 +217,12 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// Whether epochs or time are used up.
-    fn is_over(&self, watch: &Watch<'_>) -> bool {
-        self.step >= self.last || watch.is_over()
+    fn is_over(&self, watch: &RunContext<'_>) -> bool {
+        self.step >= self.last || watch.is_out_of_time()
     }
 
     /// Whether the run is to be evaluated.
-    fn is_due(&self, process: &dyn Process, watch: &Watch<'_>) -> bool {
+    fn is_due(&self, process: &dyn Process, watch: &RunContext<'_>) -> bool {
         let due = process
             .is_ready()
             .unwrap_or(self.step >= self.next_evaluation);
@@ -235,7 +235,11 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// Does some steps.
-    fn advance(&mut self, process: &mut dyn Process, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn advance(
+        &mut self,
+        process: &mut dyn Process,
+        watch: &mut RunContext<'_>,
+    ) -> Result<(), Error> {
         let horizon = self.next_evaluation.min(self.last);
         let stretch = Stretch {
             step: self.step,
@@ -246,14 +250,14 @@ impl<'p, 'a> Driver<'p, 'a> {
             horizon,
         };
         self.step = process.advance(stretch, watch)?.min(self.last);
-        watch.beat()
+        watch.heartbeat()
     }
 
     /// Evaluates the run after the steps that are done, and says whether that is the end of it.
     fn evaluate(
         &mut self,
         process: &mut dyn Process,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<Option<StopReason>, Error> {
         let mut record = self.blank_record(process, watch);
         watch.evaluate(|watch| {
@@ -308,7 +312,11 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// Evaluates the present step for the record alone.
-    fn record(&mut self, process: &mut dyn Process, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn record(
+        &mut self,
+        process: &mut dyn Process,
+        watch: &mut RunContext<'_>,
+    ) -> Result<(), Error> {
         let mut record = self.blank_record(process, watch);
         watch.evaluate(|watch| {
             let mut point = std::mem::take(&mut self.observed);
@@ -324,7 +332,7 @@ impl<'p, 'a> Driver<'p, 'a> {
                 .keep()
                 .takes(&mut point, &self.best, self.budget.tol)
             {
-                point.hold(&self.best);
+                point.copy_from(&self.best);
             }
             record.certificate = point.certificate;
             self.note(record, &point, watch);
@@ -334,7 +342,7 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// Adds a record for the user, and shows it to the monitor.
-    fn note(&mut self, record: Record, point: &Point, watch: &mut Watch<'_>) {
+    fn note(&mut self, record: Record, point: &Point, watch: &mut RunContext<'_>) {
         if let Some(every) = self.budget.record_every {
             memory::push(&mut self.records, record);
             // The first multiple that rounds to a later step.
@@ -342,7 +350,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             let count = ((self.step as f64 + 0.5) / spacing).ceil();
             self.next_record = ((count * spacing).round() as u64).max(self.step + 1);
         }
-        let answer = watch.show(&Progress {
+        let answer = watch.report(&Progress {
             record,
             coef: &point.coef,
             intercept: point.intercept,
@@ -351,7 +359,7 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// A record of the steps that are done, with nothing evaluated yet.
-    fn blank_record(&self, process: &dyn Process, watch: &Watch<'_>) -> Record {
+    fn blank_record(&self, process: &dyn Process, watch: &RunContext<'_>) -> Record {
         Record {
             epoch: self.step as f64 / (self.epoch as f64).max(1.0),
             seconds: watch.seconds(),
@@ -365,14 +373,18 @@ impl<'p, 'a> Driver<'p, 'a> {
     fn choose(
         &mut self,
         process: &mut dyn Process,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<Option<StopReason>, Error> {
         let answer = process.choose(self.present, &self.best, &self.history, watch)?;
         Ok(answer.break_value())
     }
 
     /// The result: never worse than no model at all.
-    fn finish(mut self, stop: Option<StopReason>, watch: &mut Watch<'_>) -> Result<Fit, Error> {
+    fn finish(
+        mut self,
+        stop: Option<StopReason>,
+        watch: &mut RunContext<'_>,
+    ) -> Result<Fit, Error> {
         let stop = stop.unwrap_or(if self.step < self.last {
             StopReason::MaxTime
         } else {
@@ -411,7 +423,7 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// The history for the user, the last line of which is about what is returned.
-    fn recorded(&mut self, watch: &mut Watch<'_>) -> Vec<Record> {
+    fn recorded(&mut self, watch: &mut RunContext<'_>) -> Vec<Record> {
         let mut last = *self.history.last().expect("the start has been evaluated");
         last.certificate = self.best.certificate;
         if self.budget.record_every.is_none() {
@@ -431,7 +443,7 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// Returns no model instead of a worse one.
-    fn prefer_zero(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn prefer_zero(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         // Whoever asks for all epochs wants to see what the algorithm ends with. And there is nothing to do where the
         // run began without coefficients and has not got worse.
         let is_study = self.budget.tol == 0.0;

@@ -22,10 +22,10 @@ use std::ops::Range;
 
 use crate::error::{self, Error};
 use crate::intercept;
-use crate::loss::blocks::{Along, Proximal};
+use crate::loss::blocks::{LinePoint, Proximal};
 use crate::memory;
 use crate::problem::{Point, Problem};
-use crate::run::{Budget, Fit, Monitor, Watch, parameter};
+use crate::run::{Budget, Fit, Monitor, RunContext, parameter};
 use crate::solver::driver::{self, Evaluation, Process, Stretch};
 use crate::solver::frame::Frame;
 use crate::solver::output::{Iterates, Keeper, Output, check_average_from};
@@ -82,14 +82,14 @@ impl Solver for DualGradient {
             budget.check()?;
             check_average_from(self.average_from)?;
             let (rows, n_rows) = (problem.rows(), problem.n_rows());
-            let mut watch = Watch::new(budget.max_time, monitor);
-            watch.engage(self.n_threads, rows.n_stored(), rows.n_cols())?;
+            let mut watch = RunContext::new(budget.max_time, monitor);
+            watch.set_threads(self.n_threads, rows.n_stored(), rows.n_cols())?;
             let mut a = match start {
                 Some(start) => start.dual_for(problem)?,
                 None => memory::zeros(n_rows),
             };
             if problem.fit_intercept() {
-                intercept::balance(&mut a, |i| problem.mass(i));
+                intercept::balance(&mut a, |i| problem.weight_fraction(i));
             }
             let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
             let sigma = match self.step {
@@ -150,7 +150,7 @@ struct Run<'p, 'a> {
 
 impl Run<'_, '_> {
     /// The new dual values, in `next`.
-    fn propose(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn propose(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let (problem, loss) = (self.problem, self.problem.loss());
         problem
             .data()
@@ -160,11 +160,11 @@ impl Run<'_, '_> {
             centre: &self.a[block],
         };
         if problem.fit_intercept() {
-            let reach = intercept::reach(loss);
+            let reach = intercept::inverse_curvature(loss);
             let minimum = intercept::try_minimise(self.intercept, reach, 1e-15, |b| {
                 problem.mean_of_pairs(watch, |block| {
                     let (p, near) = (&self.predictions[block.clone()], &self.a[block.clone()]);
-                    let (proximal, labels) = (proximal(block.clone()), problem.labels(block));
+                    let (proximal, labels) = (proximal(block.clone()), problem.target_block(block));
                     loss.proximal_values_and_slopes(proximal, p, b, near, labels)
                 })
             })?;
@@ -175,18 +175,18 @@ impl Run<'_, '_> {
         }
         watch.fill(&mut self.next, problem.data().block_size(), |from, next| {
             let block = from..from + next.len();
-            let along = Along::at(&self.predictions[block.clone()]);
-            let (near, labels) = (&self.a[block.clone()], problem.labels(block.clone()));
+            let along = LinePoint::at(&self.predictions[block.clone()]);
+            let (near, labels) = (&self.a[block.clone()], problem.target_block(block.clone()));
             loss.proximal_values(proximal(block), along, near, labels, next);
         })?;
         if problem.fit_intercept() {
-            intercept::balance(&mut self.next, |i| problem.mass(i));
+            intercept::balance(&mut self.next, |i| problem.weight_fraction(i));
         }
         Ok(())
     }
 
     /// One step.
-    fn ascend(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn ascend(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let problem = self.problem;
         loop {
             self.propose(watch)?;
@@ -224,7 +224,7 @@ impl Process for Run<'_, '_> {
         self.intercept = start.intercept;
     }
 
-    fn advance(&mut self, stretch: Stretch, watch: &mut Watch<'_>) -> Result<u64, Error> {
+    fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error> {
         let Stretch { step, horizon, .. } = stretch;
         self.keeper.attend(step, self.a.iter().copied(), horizon);
         if let Some(iterates) = self.keeper.tally() {
@@ -243,7 +243,7 @@ impl Process for Run<'_, '_> {
         &mut self,
         evaluation: Evaluation<'_>,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let precision = evaluation.precision;
         let Self { problem, a, .. } = self;

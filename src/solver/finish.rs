@@ -6,7 +6,7 @@
 use crate::error::Error;
 use crate::memory;
 use crate::problem::{Point, Problem};
-use crate::run::{Certificate, Watch};
+use crate::run::{Certificate, RunContext};
 use crate::solver::chooser::Foreseen;
 use crate::solver::columns::Columns;
 use crate::solver::driver::ROUNDING;
@@ -39,7 +39,7 @@ impl<'p, 'a> Finish<'p, 'a> {
         let (mut free, mut all) = (0, 0);
         let (mut values, mut curvatures) = (Vec::new(), Vec::new());
         for block in problem.data().blocks() {
-            let labels = problem.labels(block.clone());
+            let labels = problem.target_block(block.clone());
             values.clear();
             memory::extend(&mut values, block.clone().map(&a));
             memory::resize(&mut curvatures, values.len(), 0.0);
@@ -95,7 +95,7 @@ impl<'p, 'a> Finish<'p, 'a> {
     }
 
     /// One step of Newton's method, at most.
-    pub(crate) fn step(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    pub(crate) fn step(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         self.newton.step(watch)
     }
 
@@ -112,7 +112,7 @@ impl<'p, 'a> Finish<'p, 'a> {
         aim: (f64, f64),
         (best, least_dual): (&Point, f64),
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let (newton, problem) = (&self.newton, self.newton.problem());
         let (coef, of_newton) = (newton.coef().iter().copied(), newton.dual().iter().copied());
@@ -148,7 +148,7 @@ impl<'p, 'a> Finish<'p, 'a> {
     }
 
     /// Asks for more than the present point: the gap is to be at most `tol` times its `P`.
-    pub(crate) fn go_on(&mut self, tol: f64, watch: &mut Watch<'_>) -> Result<(), Error> {
+    pub(crate) fn go_on(&mut self, tol: f64, watch: &mut RunContext<'_>) -> Result<(), Error> {
         if !self.newton.is_ready() {
             return Ok(());
         }

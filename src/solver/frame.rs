@@ -13,12 +13,12 @@
 //! costs one sparse dot and three numbers, `m_i`, `pull` and `t`, the last two kept up to date.
 //! Without an intercept `mu` and `s` are 0, and so are `m_i` and `t`.
 
-use crate::data::Shape;
+use crate::data::RowGeometry;
 use crate::error::Error;
 use crate::memory::{self, Duplicate as _};
 use crate::problem::Problem;
 use crate::rows::Rows;
-use crate::run::Watch;
+use crate::run::RunContext;
 
 /// Weight `s` of the intercept column as a fraction of the mean `|x - mu|^2`. The larger, the faster
 /// the intercept moves; but its share of `|x|^2` makes every step shorter.
@@ -50,12 +50,12 @@ impl Frame {
     /// `spread = |x - mu|^2`.
     pub(crate) fn new(
         problem: &Problem<'_>,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
         visit: &mut dyn FnMut(usize, f64, f64),
     ) -> Result<Self, Error> {
-        let shape = problem.data().shape(problem.fit_intercept(), watch)?;
-        let mut frame = Self::of(&shape);
-        Self::visit(&shape, problem, visit)?;
+        let geometry = problem.data().geometry(problem.fit_intercept(), watch)?;
+        let mut frame = Self::of(&geometry);
+        Self::visit(&geometry, problem, visit)?;
         frame.weigh_intercept(problem, problem.total_weight());
         Ok(frame)
     }
@@ -65,7 +65,7 @@ impl Frame {
     pub(crate) fn joined(
         problem: &Problem<'_>,
         (mean_before, sq_norm_before, weight_before): (&[f64], f64, f64),
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
         visit: &mut dyn FnMut(usize, f64, f64),
     ) -> Result<(Self, f64), Error> {
         let weight = weight_before + problem.total_weight();
@@ -80,10 +80,10 @@ impl Frame {
                 moved += (*mu - mean) * (*mu - mean);
             }
         }
-        let shape = Shape::about(problem.data(), mu, problem.fit_intercept(), watch)?;
-        Self::visit(&shape, problem, visit)?;
-        let mut frame = Self::of(&shape);
-        frame.mean_sq_norm = before * (sq_norm_before + moved) + now * shape.mean_spread;
+        let geometry = RowGeometry::about(problem.data(), mu, problem.fit_intercept(), watch)?;
+        Self::visit(&geometry, problem, visit)?;
+        let mut frame = Self::of(&geometry);
+        frame.mean_sq_norm = before * (sq_norm_before + moved) + now * geometry.mean_spread;
         frame.weigh_intercept(problem, problem.total_weight());
         Ok((frame, weight))
     }
@@ -91,7 +91,7 @@ impl Frame {
     /// Finds `s` for rows that have this weight in an epoch.
     fn weigh_intercept(&mut self, problem: &Problem<'_>, weight: f64) {
         if problem.fit_intercept() {
-            let least = INTERCEPT_Q * problem.unit() * problem.lambda() * weight;
+            let least = INTERCEPT_Q * problem.prediction_scale() * problem.lambda() * weight;
             self.s = (INTERCEPT_SHARE * self.mean_sq_norm).max(least.min(MOST_LEAST));
         }
     }
@@ -108,28 +108,28 @@ impl Frame {
         }
     }
 
-    /// The frame with its origin where that of the shape is.
-    fn of(shape: &Shape) -> Self {
+    /// The frame with its origin where that of the geometry is.
+    fn of(geometry: &RowGeometry) -> Self {
         Self {
-            mu: shape.mu.duplicate(),
-            mu_sq_norm: shape.mu_sq_norm,
+            mu: geometry.mu.duplicate(),
+            mu_sq_norm: geometry.mu_sq_norm,
             s: 0.0,
-            mean_sq_norm: shape.mean_spread,
+            mean_sq_norm: geometry.mean_spread,
         }
     }
 
     /// Hands each row to `visit(i, m, spread)`.
     fn visit(
-        shape: &Shape,
+        geometry: &RowGeometry,
         problem: &Problem<'_>,
         visit: &mut dyn FnMut(usize, f64, f64),
     ) -> Result<(), Error> {
         let mut is_finite = true;
-        for (i, &spread) in shape.spreads.iter().enumerate() {
+        for (i, &spread) in geometry.spreads.iter().enumerate() {
             // Of rows of weight 0, too: 0 times what is not finite is NaN. From Python, this is what refuses
             // infinities and NaNs.
             is_finite &= problem.q(i, spread).is_finite();
-            visit(i, shape.m(i), spread);
+            visit(i, geometry.m(i), spread);
         }
         if is_finite {
             return Ok(());
@@ -205,7 +205,7 @@ impl Sum {
         frame: &Frame,
         problem: &Problem<'_>,
         share: impl Fn(usize) -> f64 + Sync,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         self.v.fill(0.0);
         problem.data().add_rows(&share, &mut self.v, watch)?;

@@ -36,7 +36,7 @@ use crate::loss::blocks::LossBlocks;
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::Problem;
 use crate::rows::blocks::RowBlocks;
-use crate::run::Watch;
+use crate::run::RunContext;
 use crate::solver::chooser::Mechanism;
 use crate::solver::columns::{Columns, Gram};
 use crate::solver::sample::{self, Sample};
@@ -188,7 +188,7 @@ impl Design<'_, '_> {
         &self,
         v: &[f64],
         out: &mut [f64],
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let rows = self.problem.rows();
         let (coef, shift) = (&v[..rows.n_cols()], self.shift(v));
@@ -207,7 +207,7 @@ impl Design<'_, '_> {
         weights: &[f64],
         v: &[f64],
         room: &mut Vec<f64>,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<Vec<f64>, Error> {
         let rows = self.problem.rows();
         let (coef, shift) = (&v[..rows.n_cols()], self.shift(v));
@@ -239,7 +239,7 @@ impl Design<'_, '_> {
     pub(crate) fn sum(
         &self,
         share: impl Fn(usize) -> f64 + Sync,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<Vec<f64>, Error> {
         let fill = |from: usize, shares: &mut [f64]| {
             for (i, of_row) in (from..).zip(shares) {
@@ -253,7 +253,7 @@ impl Design<'_, '_> {
     pub(crate) fn sum_blocks(
         &self,
         fill: &(dyn Fn(usize, &mut [f64]) + Sync),
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<Vec<f64>, Error> {
         let mut sum = memory::zeros(self.problem.n_cols());
         let total = self.problem.data().add_blocks(fill, &mut sum, watch)?;
@@ -299,7 +299,7 @@ impl Hessian<'_, '_, '_> {
         gradient: &[f64],
         precision: f64,
         memory: &mut Memory,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<Vec<f64>, Error> {
         let count = self.weights.iter().filter(|&&r| r > 0.0).count();
         if count == 0 {
@@ -337,7 +337,7 @@ impl Hessian<'_, '_, '_> {
         gradient: &[f64],
         precision: f64,
         memory: &mut Memory,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<Vec<f64>, Error> {
         let (rows, columns) = (self.design.problem.rows(), self.design.columns);
         let Memory { system, gram, .. } = memory;
@@ -358,7 +358,7 @@ impl Hessian<'_, '_, '_> {
         &self,
         system: &mut System,
         gram: &mut Gram,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let Design {
             problem,
@@ -385,7 +385,7 @@ impl Hessian<'_, '_, '_> {
         gradient: &[f64],
         precision: f64,
         sample: &mut Sample,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<Option<Vec<f64>>, Error> {
         loop {
             let is_new = !sample.serves();
@@ -412,7 +412,7 @@ impl Hessian<'_, '_, '_> {
                     self.conjugate_gradients(gradient, precision, most, &precondition, watch)?;
             }
             sample.has_taken(steps);
-            if steps.is_some() || watch.is_over() {
+            if steps.is_some() || watch.is_out_of_time() {
                 return Ok(Some(direction));
             }
             if is_new {
@@ -422,7 +422,7 @@ impl Hessian<'_, '_, '_> {
     }
 
     /// What each row is of the diagonal of `H`, as a sum over the columns, but for its weight.
-    fn importance(&self, watch: &mut Watch<'_>) -> Result<Vec<f64>, Error> {
+    fn importance(&self, watch: &mut RunContext<'_>) -> Result<Vec<f64>, Error> {
         let Design { problem, mu, .. } = self.design;
         let (n_cols, diagonal) = (problem.rows().n_cols(), self.diagonal(watch)?);
         let of_intercept = diagonal.get(n_cols).map_or(0.0, |total| 1.0 / total);
@@ -456,7 +456,7 @@ impl Hessian<'_, '_, '_> {
         &self,
         v: &mut [f64],
         system: &mut System,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let problem = self.design.problem;
         system.release();
@@ -467,7 +467,7 @@ impl Hessian<'_, '_, '_> {
             row[j] = 1.0;
             system.forward(row);
             finer.end_row(problem.penalty().curvature(), watch);
-            watch.beat_in_time()?;
+            watch.heartbeat_in_time()?;
         }
         finer.flush(watch);
         finer.factor(watch)?;
@@ -482,7 +482,7 @@ impl Hessian<'_, '_, '_> {
         &self,
         system: &mut System,
         change: impl Fn(&mut [f64]),
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let Design { problem, mu, .. } = self.design;
         for block in problem.data().blocks() {
@@ -499,7 +499,7 @@ impl Hessian<'_, '_, '_> {
                     }
                     change(row);
                     system.end_row(r, watch);
-                    watch.beat_in_time()?;
+                    watch.heartbeat_in_time()?;
                 }
             }
         }
@@ -518,13 +518,17 @@ impl Hessian<'_, '_, '_> {
     }
 
     /// The columns that stand apart in the chosen rows.
-    fn columns_apart(&self, chosen: &[u32], watch: &mut Watch<'_>) -> Result<Vec<usize>, Error> {
+    fn columns_apart(
+        &self,
+        chosen: &[u32],
+        watch: &mut RunContext<'_>,
+    ) -> Result<Vec<usize>, Error> {
         let mut spreads = memory::zeros(self.design.problem.rows().n_cols());
         for &i in chosen {
             for (spread, x) in spreads.iter_mut().zip(self.centred(i as usize)) {
                 *spread += x * x;
             }
-            watch.beat_in_time()?;
+            watch.heartbeat_in_time()?;
         }
         Ok(stand_apart(&spreads))
     }
@@ -533,7 +537,7 @@ impl Hessian<'_, '_, '_> {
         &self,
         gradient: &[f64],
         system: &mut System,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<Vec<f64>, Error> {
         let Design { problem, mu, .. } = self.design;
         let (rows, n_cols) = (problem.rows(), problem.rows().n_cols());
@@ -632,7 +636,7 @@ impl Hessian<'_, '_, '_> {
         &self,
         gradient: &[f64],
         precision: f64,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<Vec<f64>, Error> {
         let diagonal = self.diagonal(watch)?;
         let precondition =
@@ -654,7 +658,7 @@ impl Hessian<'_, '_, '_> {
         precision: f64,
         max_steps: usize,
         precondition: &dyn Fn(&[f64]) -> Vec<f64>,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(Vec<f64>, Option<usize>), Error> {
         let (design, problem) = (self.design, self.design.problem);
         let (n_cols, lambda) = (problem.rows().n_cols(), problem.penalty().curvature());
@@ -698,7 +702,7 @@ impl Hessian<'_, '_, '_> {
             if measure(&residual, size) <= enough {
                 return Ok((direction, Some(steps)));
             }
-            if watch.is_over() {
+            if watch.is_out_of_time() {
                 break;
             }
             for (v, s) in way.iter_mut().zip(&scaled) {
@@ -710,7 +714,7 @@ impl Hessian<'_, '_, '_> {
     }
 
     /// The diagonal of `H`.
-    fn diagonal(&self, watch: &mut Watch<'_>) -> Result<Vec<f64>, Error> {
+    fn diagonal(&self, watch: &mut RunContext<'_>) -> Result<Vec<f64>, Error> {
         let Design { problem, mu, .. } = self.design;
         let n_cols = problem.rows().n_cols();
         let (mut squares, mut sums, mut total) =
@@ -720,7 +724,7 @@ impl Hessian<'_, '_, '_> {
             let rows = problem.rows();
             rows.add_squares(block.start, weights, &mut squares, &mut sums);
             total += weights.iter().filter(|&&r| r > 0.0).sum::<f64>();
-            watch.beat()?;
+            watch.heartbeat()?;
         }
         for ((square, sum), m) in squares.iter_mut().zip(&sums).zip(mu) {
             // Not negative, whatever rounding does.
@@ -750,7 +754,7 @@ mod tests {
     use crate::rows::Dense;
     use crate::rows::Rows;
     use crate::rows::tests::CsrArrays;
-    use crate::run::Unwatched;
+    use crate::run::NoMonitor;
     use ndarray::ArrayView2;
     use proptest::prelude::*;
     use std::sync::Arc;
@@ -771,12 +775,14 @@ mod tests {
     impl Case {
         /// `f` for the Hessian of the case, with dense or with compressed rows, by so many threads: once for a
         /// quadratic loss and once for another.
-        fn with(&self, kind: Kind, threads: usize, f: impl Fn(&dyn Solve, &mut Watch<'_>)) {
+        fn with(&self, kind: Kind, threads: usize, f: impl Fn(&dyn Solve, &mut RunContext<'_>)) {
             let (n, d) = (self.rows.len(), self.mu.len());
             let targets = vec![1.0; n];
-            let mut unwatched = Unwatched;
-            let mut watch = Watch::new(None, &mut unwatched);
-            watch.engage(threads, usize::MAX, 1).expect("a few threads");
+            let mut no_monitor = NoMonitor;
+            let mut watch = RunContext::new(None, &mut no_monitor);
+            watch
+                .set_threads(threads, usize::MAX, 1)
+                .expect("a few threads");
             if kind.sparse {
                 let rows = self.rows.iter().map(|row| row.iter().copied().enumerate());
                 let arrays = CsrArrays::new(rows.map(|row| row.filter(|(_, x)| *x != 0.0)));
@@ -794,8 +800,8 @@ mod tests {
             rows: impl Into<Storage<'a>>,
             targets: &'a [f64],
             kind: Kind,
-            watch: &mut Watch<'_>,
-            f: impl Fn(&dyn Solve, &mut Watch<'_>),
+            watch: &mut RunContext<'_>,
+            f: impl Fn(&dyn Solve, &mut RunContext<'_>),
         ) {
             let data = &Arc::new(Data::new(rows, None).expect("valid"));
             self.with_loss(data, targets, Squared, kind, watch, &f);
@@ -808,8 +814,8 @@ mod tests {
             targets: &'a [f64],
             loss: L,
             kind: Kind,
-            watch: &mut Watch<'_>,
-            f: impl Fn(&dyn Solve, &mut Watch<'_>),
+            watch: &mut RunContext<'_>,
+            f: impl Fn(&dyn Solve, &mut RunContext<'_>),
         ) {
             let lambda = Regularisation::Lambda(self.lambda);
             let problem = Problem::new(Arc::clone(data), targets, loss, lambda, kind.intercept);
@@ -891,19 +897,19 @@ mod tests {
     /// A Hessian whatever its rows are.
     trait Solve {
         /// The direction by one of the ways, or by the cheapest.
-        fn solve(&self, way: Option<Way>, gradient: &[f64], watch: &mut Watch<'_>) -> Vector;
+        fn solve(&self, way: Option<Way>, gradient: &[f64], watch: &mut RunContext<'_>) -> Vector;
         /// The direction to the `aim`, a gradient and a precision, by a sample that has served for other weights
         /// before, if any; and whether it is to serve for the next one.
         fn solve_by_sample(
             &self,
             before: Option<&[f64]>,
             aim: (&[f64], f64),
-            watch: &mut Watch<'_>,
+            watch: &mut RunContext<'_>,
         ) -> (Vector, bool);
         /// Whether the matrix of the columns is left to [`Columns`].
         fn is_by_columns(&self) -> bool;
-        fn products(&self, v: &[f64], watch: &mut Watch<'_>) -> Vector;
-        fn sum(&self, share: &[f64], watch: &mut Watch<'_>) -> Vector;
+        fn products(&self, v: &[f64], watch: &mut RunContext<'_>) -> Vector;
+        fn sum(&self, share: &[f64], watch: &mut RunContext<'_>) -> Vector;
         fn size(&self) -> usize;
     }
 
@@ -911,7 +917,7 @@ mod tests {
     const TINY: f64 = 1e-14;
 
     impl Solve for Hessian<'_, '_, '_> {
-        fn solve(&self, way: Option<Way>, gradient: &[f64], watch: &mut Watch<'_>) -> Vector {
+        fn solve(&self, way: Option<Way>, gradient: &[f64], watch: &mut RunContext<'_>) -> Vector {
             let mut memory = Memory::default();
             let direction = match way {
                 None => self.direction(gradient, TINY, &mut memory, watch),
@@ -929,7 +935,7 @@ mod tests {
             &self,
             before: Option<&[f64]>,
             (gradient, precision): (&[f64], f64),
-            watch: &mut Watch<'_>,
+            watch: &mut RunContext<'_>,
         ) -> (Vector, bool) {
             let (design, mut sample) = (self.design, Sample::default());
             let mut solve = |weights: &[f64], precision: f64| {
@@ -949,7 +955,7 @@ mod tests {
             outer_work(self.design.problem.rows(), self.design.columns).1
         }
 
-        fn products(&self, v: &[f64], watch: &mut Watch<'_>) -> Vector {
+        fn products(&self, v: &[f64], watch: &mut RunContext<'_>) -> Vector {
             let mut out = vec![7.0; self.weights.len()];
             self.design
                 .products(v, &mut out, watch)
@@ -957,7 +963,7 @@ mod tests {
             out
         }
 
-        fn sum(&self, share: &[f64], watch: &mut Watch<'_>) -> Vector {
+        fn sum(&self, share: &[f64], watch: &mut RunContext<'_>) -> Vector {
             self.design
                 .sum(|i| share[i], watch)
                 .expect("not interrupted")
@@ -1366,8 +1372,8 @@ mod tests {
         };
         let weights: Vector = (0..n_rows).map(|_| uniform() / 20_000.0).collect();
         let gradient: Vector = (0..n_cols).map(|_| uniform() - 0.5).collect();
-        let mut unwatched = Unwatched;
-        let mut watch = Watch::new(None, &mut unwatched);
+        let mut no_monitor = NoMonitor;
+        let mut watch = RunContext::new(None, &mut no_monitor);
         let mut solve = |weights: &[f64], memory: &mut Memory| {
             let design = &design;
             let found = Hessian { design, weights }.direction(&gradient, 1e-9, memory, &mut watch);

@@ -41,7 +41,7 @@ use std::ops::Range;
 use crate::error::Error;
 use crate::memory::IntoVec as _;
 use crate::problem::Problem;
-use crate::run::{Budget, Fit, Monitor, Unwatched, parameter};
+use crate::run::{Budget, Fit, Monitor, NoMonitor, parameter};
 
 /// Where an earlier run ended, for a run that goes on from there. Rows, and classes, must be the
 /// same; targets, loss and regularisation may differ. Each solver takes the part that it needs.
@@ -59,7 +59,7 @@ use crate::run::{Budget, Fit, Monitor, Unwatched, parameter};
 ///
 /// let sdca = Sdca::default();
 /// let before = sdca.fit(&weak)?;
-/// let fit = sdca.solve(&strong, &Budget::default(), Some(Start::from(&before)), &mut Unwatched)?;
+/// let fit = sdca.solve(&strong, &Budget::default(), Some(Start::from(&before)), &mut NoMonitor)?;
 /// assert!(fit.certificate.is_within(1e-4));
 /// # Ok::<(), Error>(())
 /// ```
@@ -159,7 +159,7 @@ pub trait Solver: Sync {
 
     /// Runs until the budget is used up, from 0.
     fn fit_within(&self, problem: &Problem<'_>, budget: &Budget) -> Result<Fit, Error> {
-        self.solve(problem, budget, None, &mut Unwatched)
+        self.solve(problem, budget, None, &mut NoMonitor)
     }
 
     /// Runs until the budget is used up, from `start` if there is one (else from 0).

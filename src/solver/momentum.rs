@@ -24,10 +24,10 @@ use std::ops::Range;
 
 use crate::error::Error;
 use crate::kernel::{Level, lanes};
-use crate::loss::blocks::{Labels, LossBlocks};
+use crate::loss::blocks::{LossBlocks, TargetBlock};
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::Problem;
-use crate::run::Watch;
+use crate::run::RunContext;
 use crate::solver::frame::{Frame, Sum};
 use crate::solver::sdca::Row;
 
@@ -157,7 +157,7 @@ impl Momentum {
         work: f64,
         may_step: bool,
         mut at: Iterate<'_>,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         self.work += work;
         let columns = COLUMN_WORK * self.model.v.len() as f64;
@@ -173,7 +173,7 @@ impl Momentum {
             (LONGER * self.wait).min(LONGEST)
         };
         self.rebase(problem, &at);
-        watch.beat()
+        watch.heartbeat()
     }
 
     /// Takes the best step along `z` and `p`, unless that leads nowhere.
@@ -181,24 +181,24 @@ impl Momentum {
         &mut self,
         problem: &Problem<'_>,
         at: &mut Iterate<'_>,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<bool, Error> {
         let Some(mut theta) = self.plane(problem, at).highest() else {
             return Ok(false);
         };
         let mut halves = 0;
         while !self.stays_in_range(problem, at.rows, theta) {
-            watch.beat()?;
+            watch.heartbeat()?;
             if halves == HALVES {
                 return Ok(false);
             }
             halves += 1;
             theta = (0.5 * theta.0, 0.5 * theta.1);
         }
-        watch.beat()?;
+        watch.heartbeat()?;
         let (before, pull) = (at.penalty(), at.sum.pull);
         let conjugates = self.go(problem, at, theta);
-        watch.beat()?;
+        watch.heartbeat()?;
         let gain = self.curvature * (before - at.penalty()) - conjugates / problem.total_weight();
         // Not if it is NaN, either.
         let rises = gain > ROUNDING * self.curvature * before;
@@ -416,8 +416,8 @@ impl Moving {
         &self.to[..self.len]
     }
 
-    fn labels(&self) -> Labels<'_> {
-        Labels {
+    fn labels(&self) -> TargetBlock<'_> {
+        TargetBlock {
             y: &self.y[..self.len],
             c: Some(&self.c[..self.len]),
         }
@@ -474,7 +474,7 @@ mod tests {
     use crate::order::Generator;
     use crate::problem::Regularisation;
     use crate::rows::Dense;
-    use crate::run::Unwatched;
+    use crate::run::NoMonitor;
 
     #[derive(Debug, Clone)]
     struct Case {
@@ -533,13 +533,13 @@ mod tests {
 
     impl<'p, 'a> Run<'p, 'a> {
         fn new(problem: &'p Problem<'a>, centre: f64) -> Self {
-            let mut unwatched = Unwatched;
+            let mut no_monitor = NoMonitor;
             let mut rows = Vec::new();
             let mut visit = |i: usize, m: f64, spread: f64| {
                 let (q, y) = (problem.q(i, spread), problem.target(i));
                 rows.push(Row { a: 0.0, q, y, m });
             };
-            let mut watch = Watch::new(None, &mut unwatched);
+            let mut watch = RunContext::new(None, &mut no_monitor);
             let frame = Frame::new(problem, &mut watch, &mut visit).expect("finite");
             for (i, row) in rows.iter_mut().enumerate() {
                 row.q += problem.q(i, frame.s);
@@ -636,8 +636,8 @@ mod tests {
 
     /// What is due after a pass.
     fn step(momentum: &mut Momentum, run: &mut Run<'_, '_>, work: f64, may_step: bool) {
-        let mut unwatched = Unwatched;
-        let mut watch = Watch::new(None, &mut unwatched);
+        let mut no_monitor = NoMonitor;
+        let mut watch = RunContext::new(None, &mut no_monitor);
         let done = momentum.end_pass(run.problem, work, may_step, run.iterate(), &mut watch);
         done.expect("nobody interrupts");
     }

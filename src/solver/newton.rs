@@ -30,10 +30,10 @@
 use std::ops::Range;
 
 use crate::error::Error;
-use crate::loss::blocks::{self, Along, Proximal};
+use crate::loss::blocks::{self, LinePoint, Proximal};
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::{Point, Problem};
-use crate::run::Watch;
+use crate::run::RunContext;
 use crate::solver::columns::Columns;
 use crate::solver::hessian::{Design, Hessian, Memory, dot};
 
@@ -111,7 +111,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         mean_q: f64,
         point: &Point,
         target: f64,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<Self, Error> {
         let mut u = point.coef.duplicate();
         let mut mean = Vec::new();
@@ -121,9 +121,9 @@ impl<'p, 'a> Newton<'p, 'a> {
             memory::push(&mut u, point.intercept + shift);
         }
         let loss = problem.loss();
-        let (is_smooth, unit) = (!loss.has_kinks(), problem.unit());
+        let (is_smooth, unit) = (!loss.has_kinks(), problem.prediction_scale());
         let is_flat = |i| loss.curvature(point.dual[i], problem.target(i)) == 0.0;
-        let may_soften = is_smooth && problem.data().counting().any(is_flat);
+        let may_soften = is_smooth && problem.data().positive_rows().any(is_flat);
         let mut newton = Self {
             design: Design {
                 problem,
@@ -166,7 +166,7 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// Begins with proximal steps where the method has begun.
-    fn soften(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn soften(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         self.g = self.first_g;
         memory::resize(&mut self.trial, self.p.len(), 0.0);
         self.may_soften = false;
@@ -217,7 +217,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         &mut self,
         gap: f64,
         target: f64,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         if self.g > 0.0 {
             self.centre.copy_from_slice(&self.a);
@@ -245,7 +245,7 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// One step of Newton's method, unless the present subproblem turns out to be solved.
-    pub(crate) fn step(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    pub(crate) fn step(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let gradient = self.gradient(watch)?;
         self.excess = self.problem().penalty().excess(&gradient);
         if self.excess <= 0.5 * self.least_excess {
@@ -323,8 +323,8 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// The step from the predictions by `t` times the change, of the rows of a block.
-    fn along(&self, t: f64, block: Range<usize>) -> Along<'_> {
-        Along {
+    fn along(&self, t: f64, block: Range<usize>) -> LinePoint<'_> {
+        LinePoint {
             p: &self.p[block.clone()],
             t,
             d: &self.change[block],
@@ -332,12 +332,15 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// The dual values after `t` times the change, for the trial.
-    fn try_step(&mut self, t: f64, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn try_step(&mut self, t: f64, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let problem = self.problem();
         let mut trial = std::mem::take(self.tried_mut());
         watch.fill(&mut trial, problem.data().block_size(), |from, trial| {
             let block = from..from + trial.len();
-            let (along, labels) = (self.along(t, block.clone()), problem.labels(block.clone()));
+            let (along, labels) = (
+                self.along(t, block.clone()),
+                problem.target_block(block.clone()),
+            );
             if self.g > 0.0 {
                 let (proximal, near) = (self.proximal(block.clone()), &self.a[block]);
                 let loss = problem.loss();
@@ -371,22 +374,22 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// Brings `a` in step with `p`.
-    fn settle(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn settle(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         self.try_step(0.0, watch)?;
         self.accept();
         Ok(())
     }
 
     /// Moves `p` by `t` times the change, and `a` with it: to the last trial, which was for that `t`.
-    fn slide(&mut self, t: f64, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn slide(&mut self, t: f64, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let (size, change) = (self.problem().data().block_size(), &self.change);
-        watch.change(&mut self.p, size, |i, p| p + t * change[i])?;
+        watch.update(&mut self.p, size, |i, p| p + t * change[i])?;
         self.accept();
         Ok(())
     }
 
     /// The gradient of `F`.
-    fn gradient(&self, watch: &mut Watch<'_>) -> Result<Vec<f64>, Error> {
+    fn gradient(&self, watch: &mut RunContext<'_>) -> Result<Vec<f64>, Error> {
         let problem = self.problem();
         let share = |i: usize| problem.weight(i) * self.a[i] / problem.total_weight();
         let mut gradient = self.design.sum(share, watch)?;
@@ -398,7 +401,7 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// Makes `change`, which holds what the last direction would have added to `p_i`, the weights `c_i h_i / W`.
-    fn find_curvatures(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn find_curvatures(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let mut change = std::mem::take(&mut self.change);
         let problem = self.problem();
         watch.fill(&mut change, problem.data().block_size(), |from, change| {
@@ -408,7 +411,7 @@ impl<'p, 'a> Newton<'p, 'a> {
                 (&self.p[block.clone()], &self.a[block.clone()]),
                 self.look_ahead,
                 problem.total_weight(),
-                problem.labels(block),
+                problem.target_block(block),
                 change,
             );
         })?;
@@ -418,7 +421,7 @@ impl<'p, 'a> Newton<'p, 'a> {
 
     /// How far to go along `(coef, ..)`: about where the derivative of `F` changes its sign. Leaves the
     /// dual values there as the trial.
-    fn search(&mut self, coef: &[f64], watch: &mut Watch<'_>) -> Result<f64, Error> {
+    fn search(&mut self, coef: &[f64], watch: &mut RunContext<'_>) -> Result<f64, Error> {
         /// The derivative may keep this fraction of what it was at the start.
         const REST: f64 = 0.3;
         let room = REST * self.derivative(coef, 0.0, &self.a, watch)?.abs();
@@ -456,11 +459,11 @@ impl<'p, 'a> Newton<'p, 'a> {
         coef: &[f64],
         t: f64,
         a: &[f64],
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<f64, Error> {
         let problem = self.problem();
         let blocks = problem.data().by_blocks(watch, |block| {
-            let c = problem.labels(block.clone()).c;
+            let c = problem.target_block(block.clone()).c;
             blocks::products(&a[block.clone()], &self.change[block], c)
         })?;
         let sum: f64 = blocks.iter().sum();
@@ -469,10 +472,13 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// By how much `F` is larger after `t` times `(coef, ..)`.
-    fn change_of(&self, coef: &[f64], t: f64, watch: &mut Watch<'_>) -> Result<f64, Error> {
+    fn change_of(&self, coef: &[f64], t: f64, watch: &mut RunContext<'_>) -> Result<f64, Error> {
         let problem = self.problem();
         let sums = problem.data().by_blocks(watch, |block| {
-            let (along, labels) = (self.along(t, block.clone()), problem.labels(block.clone()));
+            let (along, labels) = (
+                self.along(t, block.clone()),
+                problem.target_block(block.clone()),
+            );
             if self.g > 0.0 {
                 let (proximal, near) = (self.proximal(block.clone()), &self.a[block]);
                 let loss = problem.loss();
@@ -494,7 +500,7 @@ mod tests {
     use crate::loss::Log;
     use crate::problem::Regularisation;
     use crate::rows::Dense;
-    use crate::run::Unwatched;
+    use crate::run::NoMonitor;
     use crate::solver::hessian;
     use ndarray::Array2;
 
@@ -503,7 +509,7 @@ mod tests {
     const TOL: f64 = 1e-4;
 
     /// `f` for Newton's method from 0 on, on rows whose labels a noisy plane has given.
-    fn with_newton(f: impl Fn(Newton<'_, '_>, &mut Watch<'_>)) {
+    fn with_newton(f: impl Fn(Newton<'_, '_>, &mut RunContext<'_>)) {
         let wave = |k: usize| (k as f64 * 1.7).sin() + (k as f64 * 0.31).cos();
         let x = Array2::from_shape_fn((N, D), |(i, j)| wave(7 * i + 3 * j) + 0.5 * j as f64);
         let label = |i: usize| (x[[i, 0]] - 0.7 * x[[i, 1]] + 0.9 * wave(11 * i) - 0.3).signum();
@@ -513,8 +519,8 @@ mod tests {
         let data = Data::new(rows, Some(&c)).expect("valid");
         let (loss, strength) = (Log, Regularisation::C(10.0));
         let problem = Problem::new(data, &y, loss, strength, true).expect("a problem");
-        let mut unwatched = Unwatched;
-        let mut watch = Watch::new(None, &mut unwatched);
+        let mut no_monitor = NoMonitor;
+        let mut watch = RunContext::new(None, &mut no_monitor);
         let columns = hessian::columns(&rows);
         let mu = [0.1, 0.6, 1.1];
         let zero = Point::zero(N, D);

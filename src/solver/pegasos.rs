@@ -38,7 +38,7 @@ use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem};
 use crate::rows::blocks::RowBlocks;
-use crate::run::{Budget, Fit, Monitor, Watch, parameter};
+use crate::run::{Budget, Fit, Monitor, RunContext, parameter};
 use crate::solver::batch::Team;
 use crate::solver::driver::{self, Evaluation, Process, Stretch};
 use crate::solver::frame::{Frame, Sum};
@@ -113,7 +113,7 @@ impl Pegasos {
         error::catch(|| {
             self.check()?;
             let rows = problem.rows();
-            let mut watch = Watch::new(None, monitor);
+            let mut watch = RunContext::new(None, monitor);
             if let Some(stream) = &stream {
                 stream.check(rows.n_cols())?;
             }
@@ -139,7 +139,7 @@ impl Pegasos {
                     t += visits.len() as f64 / state.full_step;
                     state.step(problem, &mut team, visits, t, Some(&mut tally), &mut watch)?;
                 }
-                watch.beat()?;
+                watch.heartbeat()?;
             }
             let batches = order.visits().len().div_ceil(batch) as u64;
             let sums = tally.take(batches, state.values());
@@ -277,7 +277,7 @@ impl Solver for Pegasos {
             budget.check()?;
             self.check()?;
             let rows = problem.rows();
-            let mut watch = Watch::new(budget.max_time, monitor);
+            let mut watch = RunContext::new(budget.max_time, monitor);
             let mut state = State::new(self, problem, false, None, &mut watch)?;
             let mut before = 0.0;
             if let Some(start) = start {
@@ -360,7 +360,7 @@ impl Process for Run<'_, '_> {
         self.order.len().div_ceil(self.batch) as u64
     }
 
-    fn advance(&mut self, stretch: Stretch, watch: &mut Watch<'_>) -> Result<u64, Error> {
+    fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error> {
         let Stretch {
             step,
             until,
@@ -395,7 +395,7 @@ impl Process for Run<'_, '_> {
         &mut self,
         evaluation: Evaluation<'_>,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let precision = evaluation.precision;
         let Self { problem, state, .. } = self;
@@ -481,7 +481,7 @@ impl State {
         problem: &Problem<'_>,
         stream: bool,
         scales: Option<&Scales>,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<Self, Error> {
         let n_rows = problem.n_rows();
         let with_marks = problem.fit_intercept();
@@ -560,7 +560,7 @@ impl State {
         if stream {
             let zeros = memory::zeros(n_rows);
             let losses = problem.data().by_blocks(watch, |block| {
-                let labels = problem.labels(block.clone());
+                let labels = problem.target_block(block.clone());
                 loss.values(&zeros[block], 0.0, labels)
             })?;
             let (mut sum, mut weight) = (losses.iter().sum::<f64>(), problem.total_weight());
@@ -598,11 +598,15 @@ impl State {
         };
         let loss_curvature = loss_curvature(problem);
         self.curvature = loss_curvature * sq_norm;
-        self.longest = problem.unit() / loss_curvature;
+        self.longest = problem.prediction_scale() / loss_curvature;
     }
 
     /// The model without coefficients: `P(0)`, and its intercept to begin at.
-    fn find_constant(&mut self, problem: &Problem<'_>, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn find_constant(
+        &mut self,
+        problem: &Problem<'_>,
+        watch: &mut RunContext<'_>,
+    ) -> Result<(), Error> {
         let mut zero = Point::default();
         let nothing = std::iter::repeat_n(0.0, problem.n_rows());
         problem.evaluate(nothing, 1e-6, &mut zero, watch)?;
@@ -610,12 +614,12 @@ impl State {
         // The best constant often puts a whole class on the kink of the hinge, where rounding would
         // decide about the first step. And the first part of a stream may be of one class, for which
         // there is none.
-        let labels = problem.data().counting().map(|i| problem.target(i));
+        let labels = problem.data().positive_rows().map(|i| problem.target(i));
         let is_safe = problem.loss().target() != Target::Label
             || (problem.loss().smoothness() > 0.0 && has_several(labels));
         if problem.fit_intercept() && is_safe {
             self.intercept = zero.intercept
-                + intercept::apart(problem.loss(), zero.intercept, self.primal_at_zero);
+                + intercept::kink_offset(problem.loss(), zero.intercept, self.primal_at_zero);
         }
         Ok(())
     }
@@ -658,7 +662,7 @@ impl State {
         batch: &[u32],
         t: f64,
         mut tally: Option<&mut Scaled>,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let (rows, loss) = (problem.rows(), problem.loss());
         let part = batch.len() as f64 / self.full_step;

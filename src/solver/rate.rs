@@ -142,7 +142,7 @@ pub(crate) fn loss_curvature(problem: &Problem<'_>) -> f64 {
     if loss.lipschitz().is_finite() {
         return 1.0;
     }
-    let targets = problem.data().counting().map(|i| problem.target(i));
+    let targets = problem.data().positive_rows().map(|i| problem.target(i));
     let largest = targets.fold(1.0, f64::max);
     let p = match loss.link() {
         Link::Log => largest.ln(),

@@ -41,7 +41,9 @@ use crate::error::{self, Error};
 use crate::loss::Target;
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem};
-use crate::run::{Budget, Certificate, Fit, Monitor, Phase, Record, StopReason, Watch, parameter};
+use crate::run::{
+    Budget, Certificate, Fit, Monitor, Phase, Record, RunContext, StopReason, parameter,
+};
 use crate::solver::chooser::{self, Choice, Mechanism, Outlook, TUNING};
 use crate::solver::columns::Columns;
 use crate::solver::driver::{self, Evaluation, Keep, Process, ROUNDING, Stretch};
@@ -53,7 +55,7 @@ use crate::solver::passes::Passes;
 use crate::solver::schedule::{self, Pace};
 use crate::solver::together::{self, Head};
 use crate::solver::{Solver, Start};
-use crate::steps::Traced;
+use crate::steps::TraceKind;
 
 /// How the first epoch of a cold start is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -160,7 +162,7 @@ impl Solver for Sdca {
             return Ok(Vec::new());
         }
         let order = |moving| Order::new(self.sampling, self.seed, moving);
-        let mut watch = Watch::new(None, monitor);
+        let mut watch = RunContext::new(None, monitor);
         let columns = problem.data().columns();
         let pays = |mean_q| {
             let plain = TUNING.likely_epochs(mean_q, problem.loss().smoothness())
@@ -198,8 +200,8 @@ impl Sdca {
     ) -> Result<Fit, Error> {
         budget.check()?;
         check_average_from(self.average_from)?;
-        let mut watch = Watch::new(budget.max_time, monitor);
-        watch.engage(self.n_threads, problem.rows().n_stored(), problem.n_cols())?;
+        let mut watch = RunContext::new(budget.max_time, monitor);
+        watch.set_threads(self.n_threads, problem.rows().n_stored(), problem.n_cols())?;
         let rows = problem.rows();
         let may_finish = self.accelerates() && budget.tol > 0.0 && Mechanism::Newton.is_on();
         let none = Columns::default();
@@ -217,7 +219,8 @@ impl Sdca {
         let sgd = match self.first_epoch {
             _ if start.is_some() => false,
             FirstEpoch::Auto => {
-                Mechanism::ModifiedSgd.is_on() && state.mean_q <= TUNING.sgd_mean_q * problem.unit()
+                Mechanism::ModifiedSgd.is_on()
+                    && state.mean_q <= TUNING.sgd_mean_q * problem.prediction_scale()
             }
             FirstEpoch::Sdca => false,
             FirstEpoch::Sgd => true,
@@ -350,7 +353,7 @@ impl Run<'_, '_> {
         &mut self,
         best: &Point,
         history: &[Record],
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let (frame, mean_q) = (&self.state.frame, self.state.mean_q);
         let rows = (frame.mu.as_slice(), self.columns);
@@ -377,7 +380,7 @@ impl Run<'_, '_> {
         &mut self,
         best: &Point,
         history: &[Record],
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         self.finish = None;
         self.may_finish = false;
@@ -449,7 +452,7 @@ impl Process for Run<'_, '_> {
         present: Certificate,
         best: &Point,
         history: &[Record],
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<ControlFlow<StopReason>, Error> {
         if let Some(finish) = &mut self.finish {
             finish.observe(present);
@@ -474,7 +477,7 @@ impl Process for Run<'_, '_> {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn advance(&mut self, stretch: Stretch, watch: &mut Watch<'_>) -> Result<u64, Error> {
+    fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error> {
         let Stretch {
             step,
             until,
@@ -515,9 +518,9 @@ impl Process for Run<'_, '_> {
             step += visits.len() as u64;
             *visited += visits.len();
             let trace = match (keeper.tally(), moved) {
-                (Some(sums), _) => Traced::Sums(sums),
-                (None, Some(moved)) => Traced::Moved(moved),
-                (None, None) => Traced::Nobody,
+                (Some(sums), _) => TraceKind::Sums(sums),
+                (None, Some(moved)) => TraceKind::Moved(moved),
+                (None, None) => TraceKind::None,
             };
             if let Some(seen) = &mut self.sgd {
                 let pair = problem.steps();
@@ -546,7 +549,7 @@ impl Process for Run<'_, '_> {
         &mut self,
         evaluation: Evaluation<'_>,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let Self { problem, state, .. } = self;
         let precision = evaluation.precision;

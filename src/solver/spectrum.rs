@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::memory::{self, IntoVec as _};
 use crate::problem::Problem;
-use crate::run::Watch;
+use crate::run::RunContext;
 use crate::solver::frame::Frame;
 
 /// Passes of the power iteration at most. It only has to come close.
@@ -23,7 +23,7 @@ const MARGIN: f64 = 1.05;
 pub(super) fn largest_eigenvalue(
     problem: &Problem<'_>,
     frame: &Frame,
-    watch: &mut Watch<'_>,
+    watch: &mut RunContext<'_>,
 ) -> Result<f64, Error> {
     let trace = frame.mean_sq_norm;
     // No direction that data are likely to be orthogonal to.
@@ -45,7 +45,7 @@ pub(super) fn largest_eigenvalue(
         problem.data().add_rows(share, &mut direction, watch)?;
         let before = estimate;
         estimate = norm(&direction);
-        if estimate - before <= PRECISION * estimate || watch.is_over() {
+        if estimate - before <= PRECISION * estimate || watch.is_out_of_time() {
             break;
         }
     }

@@ -17,7 +17,7 @@ use crate::error::{self, Error};
 use crate::intercept::{self, Minimum};
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::{Point, Problem};
-use crate::run::{Budget, Fit, Monitor, Watch};
+use crate::run::{Budget, Fit, Monitor, RunContext};
 use crate::solver::driver::{self, Evaluation, Keep, Process, Stretch};
 use crate::solver::frame::Frame;
 use crate::solver::output::{Iterates, Keeper, Output, check_average_from};
@@ -73,8 +73,8 @@ impl Solver for Subgradient {
             let output = self.output.unwrap_or_default();
             check_average_from(self.average_from)?;
             let (rows, loss, n_rows) = (problem.rows(), problem.loss(), problem.n_rows());
-            let mut watch = Watch::new(budget.max_time, monitor);
-            watch.engage(self.n_threads, rows.n_stored(), rows.n_cols())?;
+            let mut watch = RunContext::new(budget.max_time, monitor);
+            watch.set_threads(self.n_threads, rows.n_stored(), rows.n_cols())?;
             let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
             let mut zero = Point::default();
             problem.evaluate(memory::zeros(n_rows), 1e-6, &mut zero, &mut watch)?;
@@ -93,7 +93,7 @@ impl Solver for Subgradient {
                 None => (memory::zeros(n_rows), memory::zeros(rows.n_cols())),
             };
             if problem.fit_intercept() {
-                intercept::balance(&mut a, |i| problem.mass(i));
+                intercept::balance(&mut a, |i| problem.weight_fraction(i));
             }
             let mut run = Run {
                 problem,
@@ -167,7 +167,7 @@ struct Run<'p, 'a> {
 
 impl Run<'_, '_> {
     /// Finds predictions, intercept and slopes of the iterate after `step` steps, once. Keeps it if it is the best.
-    fn look(&mut self, step: u64, watch: &mut Watch<'_>) -> Result<(), Error> {
+    fn look(&mut self, step: u64, watch: &mut RunContext<'_>) -> Result<(), Error> {
         if self.seen_to == Some(step) {
             return Ok(());
         }
@@ -183,11 +183,11 @@ impl Run<'_, '_> {
         let (predictions, loss) = (&*predictions, problem.loss());
         let minimum = if problem.fit_intercept() {
             let found = problem.best_intercept(predictions, self.intercept, 1e-13, watch)?;
-            let apart = intercept::apart(loss, found.b, found.value);
+            let apart = intercept::kink_offset(loss, found.b, found.value);
             if apart == 0.0 {
                 found
             } else {
-                intercept::with_close_sides(found, apart, |b| {
+                intercept::with_nearby_sides(found, apart, |b| {
                     problem.mean_loss(predictions, b, watch)
                 })?
             }
@@ -198,11 +198,11 @@ impl Run<'_, '_> {
         // Beside a kink the slopes on both sides are mixed so that they add up to 0.
         watch.fill(slopes, problem.data().block_size(), |from, slopes| {
             let block = from..from + slopes.len();
-            let (p, labels) = (&predictions[block.clone()], problem.labels(block));
+            let (p, labels) = (&predictions[block.clone()], problem.target_block(block));
             loss.mixed_dual_values(p, minimum.sides, minimum.mix, labels, slopes);
         })?;
         if problem.fit_intercept() {
-            intercept::balance(slopes, |i| problem.mass(i));
+            intercept::balance(slopes, |i| problem.weight_fraction(i));
         }
         if let Some((least, best)) = &mut self.best {
             let primal = minimum.value + problem.penalty().value(coef);
@@ -228,7 +228,7 @@ impl Process for Run<'_, '_> {
         }
     }
 
-    fn advance(&mut self, stretch: Stretch, watch: &mut Watch<'_>) -> Result<u64, Error> {
+    fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error> {
         let Stretch { step, horizon, .. } = stretch;
         self.keeper.attend(step, self.iterate.values(), horizon);
         if let Some(iterates) = self.keeper.tally() {
@@ -259,7 +259,7 @@ impl Process for Run<'_, '_> {
         &mut self,
         evaluation: Evaluation<'_>,
         point: &mut Point,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let precision = evaluation.precision;
         let values = match self.keeper.output_for(&evaluation, self.iterate.values()) {

@@ -7,7 +7,7 @@ use ndarray::{ArrayView2, ArrayViewMut2, s};
 use crate::error::Error;
 use crate::kernel::{Level, dense_dot};
 use crate::memory::{self, Duplicate as _};
-use crate::run::Watch;
+use crate::run::RunContext;
 
 /// Rows gathered before they are multiplied, and rows of the matrix that a thread works on at a time.
 const GATHERED: usize = 512;
@@ -72,17 +72,17 @@ impl System {
     /// `fill(j, row)` for each row of the matrix up to the diagonal, by the threads of the run.
     pub(crate) fn fill(
         &mut self,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
         fill: impl Fn(usize, &mut [f64]) + Sync,
     ) -> Result<(), Error> {
         let size = self.size;
         let stretch = PARTS * size.max(1);
         for (number, rows) in self.matrix.chunks_mut(stretch).enumerate() {
-            watch.share(rows, size, |k, row| {
+            watch.for_chunks(rows, size, |k, row| {
                 let j = number * PARTS + k;
                 fill(j, &mut row[..=j]);
             });
-            watch.beat_in_time()?;
+            watch.heartbeat_in_time()?;
         }
         Ok(())
     }
@@ -121,7 +121,7 @@ impl System {
     }
 
     /// Adds `h x x'` for the row that has been filled.
-    pub(crate) fn end_row(&mut self, h: f64, watch: &Watch<'_>) {
+    pub(crate) fn end_row(&mut self, h: f64, watch: &RunContext<'_>) {
         let root = h.sqrt();
         for x in &mut self.gathered[self.count * self.size..][..self.size] {
             *x *= root;
@@ -133,13 +133,13 @@ impl System {
     }
 
     /// Adds the rows that have been gathered, stripe by stripe up to the diagonal.
-    pub(crate) fn flush(&mut self, watch: &Watch<'_>) {
+    pub(crate) fn flush(&mut self, watch: &RunContext<'_>) {
         let (count, size) = (self.count, self.size);
         self.count = 0;
-        memory::probe(OF_PRODUCT);
+        memory::check_available(OF_PRODUCT);
         let rows = ArrayView2::from_shape((count, size), &self.gathered[..count * size])
             .expect("count rows of size entries");
-        watch.share(&mut self.matrix, STRIPE * size, |number, stripe| {
+        watch.for_chunks(&mut self.matrix, STRIPE * size, |number, stripe| {
             let from = number * STRIPE;
             let to = from + stripe.len() / size;
             let mut stripe =
@@ -161,7 +161,7 @@ impl System {
     ///
     /// Where rounding has left the matrix not positive definite, a direction in which it is close to
     /// zero is held fast.
-    pub(crate) fn factor(&mut self, watch: &mut Watch<'_>) -> Result<(), Error> {
+    pub(crate) fn factor(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let (n, level) = (self.size, Level::best());
         // To a unit diagonal; an unknown that nothing depends on stays where it is.
         self.scales.clear();
@@ -180,7 +180,7 @@ impl System {
             products += i * i / 2;
             if products > PRODUCTS {
                 products = 0;
-                watch.beat_in_time()?;
+                watch.heartbeat_in_time()?;
             }
             let (above, rest) = self.matrix.split_at_mut(i * n);
             let row = &mut rest[..n];
@@ -275,7 +275,7 @@ const PIVOT: f64 = 1e-14;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Unwatched;
+    use crate::run::NoMonitor;
     use proptest::prelude::*;
 
     type Rows = Vec<Vec<f64>>;
@@ -306,8 +306,8 @@ mod tests {
     }
 
     fn by_rows(rows: &[Vec<f64>], weights: &[f64]) -> System {
-        let mut unwatched = Unwatched;
-        let watch = Watch::new(None, &mut unwatched);
+        let mut no_monitor = NoMonitor;
+        let watch = RunContext::new(None, &mut no_monitor);
         let mut system = System::new(rows[0].len());
         for (row, &h) in rows.iter().zip(weights) {
             system.next_row().copy_from_slice(row);
@@ -374,8 +374,8 @@ mod tests {
                 system.matrix[j * size + j] += scale(j) * scale(j);
             }
             let mut v: Vec<f64> = right.iter().enumerate().map(|(j, r)| r * scale(j)).collect();
-            let mut unwatched = Unwatched;
-            system.factor(&mut Watch::new(None, &mut unwatched)).expect("not interrupted");
+            let mut no_monitor = NoMonitor;
+            system.factor(&mut RunContext::new(None, &mut no_monitor)).expect("not interrupted");
             system.solve(&mut v);
             for j in 0..size {
                 let mut left = scale(j) * scale(j) * v[j];
@@ -394,9 +394,9 @@ mod tests {
         let rows = vec![vec![1.0, 1.0, 0.0], vec![2.0, 2.0, 0.0]];
         let mut system = by_rows(&rows, &[1.0, 1.0]);
         let mut v = vec![5.0, 5.0, 0.0];
-        let mut unwatched = Unwatched;
+        let mut no_monitor = NoMonitor;
         system
-            .factor(&mut Watch::new(None, &mut unwatched))
+            .factor(&mut RunContext::new(None, &mut no_monitor))
             .expect("not interrupted");
         system.solve(&mut v);
         assert_eq!(v[1..], [0.0, 0.0]);

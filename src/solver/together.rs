@@ -20,7 +20,7 @@ use crate::memory::{self, IntoVec as _};
 use crate::order::Order;
 use crate::problem::Problem;
 use crate::rows::Rows;
-use crate::run::Watch;
+use crate::run::RunContext;
 use crate::solver::chooser::TUNING;
 use crate::solver::frame::Frame;
 use crate::solver::output::Trace;
@@ -139,7 +139,7 @@ impl Group<'_> {
             if let Some(&i) = visits.get(k + FAR) {
                 prefetch(&self.a, i as usize, i as usize + 1);
                 prefetch(&self.rows, i as usize, i as usize + 1);
-                rows.prefetch_place(i as usize);
+                rows.prefetch_pointers(i as usize);
             }
             if let Some(&i) = visits.get(k + NEAR) {
                 rows.prefetch(i as usize);
@@ -161,7 +161,7 @@ pub(crate) fn run(
     group: Range<u32>,
     pays: impl FnOnce(f64) -> bool,
     order: impl FnOnce(Vec<u32>) -> Order,
-    watch: &mut Watch<'_>,
+    watch: &mut RunContext<'_>,
 ) -> Result<Vec<Head>, Error> {
     let n_rows = problem.n_rows();
     let mut rows = memory::with_capacity(n_rows);
@@ -211,7 +211,7 @@ pub(crate) fn run(
                 *centre += state.frame.s * pull;
             }
         }
-        watch.beat()?;
+        watch.heartbeat()?;
     }
     let n_classes = group.len() as f64;
     let seconds = (watch.seconds() / n_classes, watch.cpu_seconds() / n_classes);
@@ -228,9 +228,12 @@ pub(crate) fn run(
 /// of the class.
 fn intercept_at_zero(problem: &Problem<'_>, classes: &[u32], class: u32) -> f64 {
     let loss = problem.loss();
-    let own = problem.data().counting().filter(|&i| classes[i] == class);
+    let own = problem
+        .data()
+        .positive_rows()
+        .filter(|&i| classes[i] == class);
     let share = own.map(|i| problem.weight(i)).sum::<f64>() / problem.total_weight();
-    let minimum = intercept::minimise(0.0, intercept::reach(loss), 0.0, |b| {
+    let minimum = intercept::minimise(0.0, intercept::inverse_curvature(loss), 0.0, |b| {
         let mean = |of: &dyn Fn(f64) -> f64| share * of(1.0) + (1.0 - share) * of(-1.0);
         (mean(&|y| loss.value(b, y)), mean(&|y| loss.slope(b, y)))
     });

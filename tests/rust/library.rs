@@ -1,11 +1,11 @@
-//! What a Rust user meets first: data from arrays and slices, builders, predictions, classifiers, and what the features
-//! `sprs` and `serde` add.
+//! The entry points for Rust users: data from arrays and slices, builders, predictions,
+//! classifiers, and the features `sprs` and `serde`.
 
 use std::ops::ControlFlow;
 
 use ndarray::{Array1, Array2, ArrayView2, s};
 use sdca_rs::data::{ColumnIndex, Number, Storage};
-use sdca_rs::kernel::Loan;
+use sdca_rs::kernel::Borrowed;
 use sdca_rs::loss::Loss;
 use sdca_rs::one_vs_rest::OneVsRest;
 use sdca_rs::prelude::*;
@@ -43,7 +43,7 @@ fn fit_of(data: Data<'_>, y: &[f64], loss: impl Loss) -> Fit {
     fit.expect("no error")
 }
 
-/// All of a fit but how long it took.
+/// A fit without its running times.
 fn timeless(mut fit: Fit) -> Fit {
     for record in &mut fit.history {
         (record.seconds, record.cpu_seconds) = (0.0, 0.0);
@@ -83,7 +83,7 @@ fn dense_and_sparse_data_of_the_same_matrix_agree() {
         let y = data.targets(target_of(&loss));
         let (dense, sparse) = (fit_of(build(false), y, loss), fit_of(build(true), y, loss));
         let (p, q) = (dense.certificate, sparse.certificate);
-        // Either optimum lies within the gap.
+        // Each optimum lies within the gap of the other.
         let apart = (p.primal - q.primal).abs();
         assert!(apart <= p.gap.max(q.gap) + 1e-13 * p.primal, "{p} {q}");
         let rows = build(false);
@@ -110,7 +110,7 @@ fn the_short_constructors_give_the_bits_of_the_long_ones() {
         let rows = Data::new(rows, Some(&data.weights)).expect("valid");
         let problem = Problem::new(rows, &data.labels, Log, Regularisation::C(3.0), true);
         let problem = problem.expect("valid");
-        let fit = Sdca::default().solve(&problem, &tight(), None, &mut Unwatched);
+        let fit = Sdca::default().solve(&problem, &tight(), None, &mut NoMonitor);
         timeless(fit.expect("no error"))
     };
     let short = |rows: Result<Data<'_>, Error>| {
@@ -122,20 +122,20 @@ fn the_short_constructors_give_the_bits_of_the_long_ones() {
     assert_eq!(short(Data::dense(view(&data))), expected);
     assert_eq!(short(Data::dense(&view(&data).to_owned())), expected);
 
-    let (indices, indptr) = (Loan::new(&data.indices), Loan::new(&data.indptr));
-    let rows = Csr::new(Loan::new(&data.values), indices, indptr, D).expect("valid");
+    let (indices, indptr) = (Borrowed::new(&data.indices), Borrowed::new(&data.indptr));
+    let rows = Csr::new(Borrowed::new(&data.values), indices, indptr, D).expect("valid");
     let expected = long(rows.into());
     every_index_type(&data, &data.values, &|rows| {
         assert_eq!(short(rows), expected);
     });
 
     let single: Vec<f32> = data.values.iter().map(|&x| x as f32).collect();
-    let rows = Csr::new(Loan::new(&single), indices, indptr, D).expect("valid");
+    let rows = Csr::new(Borrowed::new(&single), indices, indptr, D).expect("valid");
     let expected = long(rows.into());
     every_index_type(&data, &single, &|rows| assert_eq!(short(rows), expected));
 }
 
-/// `check` for the matrix with column indices and row pointers of all types.
+/// Runs `check` on the matrix with column indices and row pointers of all types.
 fn every_index_type<F: Number>(
     data: &Generated,
     values: &[F],
@@ -268,7 +268,7 @@ fn a_builder_says_what_problem_new_says() {
         assert_eq!(built.lambda(), new.lambda());
         assert_eq!(built.fit_intercept(), new.fit_intercept());
         let sdca = Sdca::default();
-        let solved = sdca.solve(&new, &Budget::default(), None, &mut Unwatched);
+        let solved = sdca.solve(&new, &Budget::default(), None, &mut NoMonitor);
         assert_eq!(
             timeless(sdca.fit(&built).expect("no error")),
             timeless(solved.expect("no error"))
@@ -316,7 +316,7 @@ fn predictions_are_in_the_units_of_the_targets() {
     let fit = fit_of(dense(), &data.counts, Poisson);
     let expected: Vec<f64> = scores(&fit).into_iter().map(f64::exp).collect();
     close(&fit.predict(&dense()).expect("fits"), &expected);
-    // The mean of the predictions is that of the targets, because of the intercept.
+    // With an intercept, the mean of the predictions is the mean of the targets.
     let total: f64 = data.counts.iter().sum();
     assert!((expected.iter().sum::<f64>() - total).abs() < 1e-3 * total);
 
@@ -332,7 +332,8 @@ fn predictions_are_in_the_units_of_the_targets() {
     }
 }
 
-/// A word for the class of each row, that of the largest of its first entries, and their numbers in the order of words.
+/// A word for the class of each row, which is the position of the largest of its first entries; and
+/// class numbers in the alphabetical order of the words.
 fn labelled(data: &Generated, names: &[&'static str]) -> (Vec<&'static str>, Vec<u32>) {
     let mut sorted = names.to_vec();
     sorted.sort_unstable();
@@ -362,7 +363,7 @@ fn a_classifier_is_one_vs_rest_with_names() {
 
     let c = Regularisation::C(2.0);
     let problems = OneVsRest::new(csr(&data), (&numbers, 4), Log, c, true);
-    let fits = problems.fit(&Sdca::default(), &tight(), None, 1, &Unwatched);
+    let fits = problems.fit(&Sdca::default(), &tight(), None, 1, &NoMonitor);
     for (found, expected) in classifier.fits.iter().zip(fits.expect("no error")) {
         assert_eq!(
             (&found.coef, found.intercept),
@@ -392,7 +393,7 @@ fn a_classifier_is_one_vs_rest_with_names() {
         assert!((row.sum() - 1.0).abs() < 1e-14);
         assert!(row.iter().all(|&p| 0.0 < p && p <= row[k]));
     }
-    // It has learnt something.
+    // The model has learnt something.
     let right = predicted
         .iter()
         .zip(&labels)
@@ -489,11 +490,11 @@ fn a_closure_watches_and_ends_a_run() {
     let problem = Problem::builder(csr(&data), &data.labels, Log).build();
     let problem = problem.expect("valid");
     let mut gaps = Vec::new();
-    let mut watch = |progress: &Progress<'_>| {
+    let mut monitor = |progress: &Progress<'_>| {
         gaps.push(progress.record.certificate.gap);
         ControlFlow::Break(())
     };
-    let fit = Sdca::default().solve(&problem, &tight(), None, &mut watch);
+    let fit = Sdca::default().solve(&problem, &tight(), None, &mut monitor);
     let fit = fit.expect("no error");
     assert_eq!(fit.stop, StopReason::Callback);
     assert_eq!(gaps, [fit.certificate.gap]);
@@ -517,7 +518,7 @@ fn a_matrix_of_sprs_is_the_same_rows() {
     let rows = Data::sprs(narrow.view()).expect("CSR");
     assert_eq!(timeless(fit_of(rows, &data.labels, Log)), expected);
 
-    // Some of the rows: row pointers do not start at 0.
+    // A slice of the rows: row pointers do not start at 0.
     let rows = Data::sprs(x.slice_outer(20..60)).expect("CSR");
     let some = Data::dense(view(&data).slice_move(s![20..60, ..])).expect("valid");
     assert_eq!((rows.n_rows(), rows.n_cols()), (40, D));
@@ -570,7 +571,7 @@ mod stored {
 
         let problem = Problem::builder(csr(&data), &data.labels, Log).build();
         let problem = problem.expect("valid");
-        let stream = Pegasos::default().partial_solve(&problem, None, &mut Unwatched);
+        let stream = Pegasos::default().partial_solve(&problem, None, &mut NoMonitor);
         there_and_back(&stream.expect("no error"));
     }
 
@@ -623,7 +624,7 @@ mod stored {
         assert_eq!(sdca, expected);
         let budget: Budget = serde_json::from_str(r#"{"tol": 1e-6}"#).expect("valid");
         assert_eq!((budget.tol, budget.max_epochs), (1e-6, 1000));
-        // Nothing that is misspelt is passed over.
+        // A misspelt field is an error.
         let error = serde_json::from_str::<Budget>(r#"{"tolerance": 1e-6}"#);
         assert!(
             error

@@ -1,4 +1,5 @@
-//! The laws that every loss must satisfy, run over the registry: a new loss is tested by being there.
+//! The laws that every loss must satisfy, checked over the registry: a new loss is tested as soon
+//! as it is registered.
 
 use sdca_rs::Error;
 use sdca_rs::loss::{self, Log, Loss, SPECS, Spec, Target, Visitor, dispatch};
@@ -29,7 +30,7 @@ fn targets(target: Target) -> &'static [f64] {
     }
 }
 
-/// Predictions around where losses bend, and far away.
+/// Predictions near the kinks and bends of losses, and far away.
 fn predictions() -> Vec<f64> {
     let mut all: Vec<f64> = (-60..=60).map(|k| f64::from(k) * 0.1 + 0.013).collect();
     all.extend((-60..=60).map(|k| f64::from(k) * 0.5));
@@ -37,7 +38,7 @@ fn predictions() -> Vec<f64> {
     all
 }
 
-/// Dual values inside the range, its finite ends included.
+/// Dual values within the range, including its finite ends.
 fn dual_values<L: Loss>(loss: L, y: f64) -> Vec<f64> {
     let (low, high) = loss.dual_range(y);
     let (from, to) = (low.max(-6.0).min(high), high.min(6.0).max(low));
@@ -51,7 +52,7 @@ const QS: [f64; 16] = [
     0.0, 1e-300, 1e-12, 1e-9, 1e-6, 1e-3, 0.03, 0.3, 1.0, 3.0, 30.0, 1e3, 1e5, 1e7, 1e9, 1e12,
 ];
 
-/// What `phi(p) + phi*(-a) + a p` may be off by, given the sizes of its terms.
+/// The allowed error of `phi(p) + phi*(-a) + a p`, given the sizes of its terms.
 fn rounding(terms: &[f64]) -> f64 {
     1e-13 * terms.iter().fold(1.0, |sum: f64, t| sum + t.abs())
 }
@@ -125,8 +126,8 @@ impl Visitor for Conjugate {
         for &y in targets(L::TARGET) {
             let (low, high) = loss.dual_range(y);
             for a in dual_values(loss, y) {
-                // -a p - phi(p) is concave: ternary search; at an end of the range its supremum may
-                // be approached only at infinity, so values inside are compared.
+                // -a p - phi(p) is concave: ternary search. At an end of the range the supremum may
+                // be approached only at infinity, so interior values are compared.
                 if a == low || a == high {
                     continue;
                 }
@@ -158,7 +159,7 @@ impl Visitor for Conjugate {
                         "{} outside at a={a}",
                         L::NAME
                     );
-                    // ... and rightly: -a p - phi(p) grows without bound.
+                    // Correctly so: -a p - phi(p) is unbounded.
                     let p = -out * 1e6;
                     assert!(
                         -a * p - loss.value(p, y) > 1e3,
@@ -176,8 +177,8 @@ fn conjugate_is_the_supremum_and_infinite_outside_the_range() {
     for_every_loss(Conjugate);
 }
 
-/// `phi(p) + phi*(-t) + t p` at `p = z + q t`, which is 0 exactly at the maximiser `t`; and how much
-/// of it rounding can explain.
+/// `phi(p) + phi*(-t) + t p` at `p = z + q t`, which is 0 exactly at the maximiser `t`; and how
+/// much of it rounding can explain.
 fn step_residual<L: Loss>(loss: L, z: f64, q: f64, t: f64, y: f64) -> (f64, f64) {
     let p = z + q * t;
     let (value, conjugate) = (loss.value(p, y), loss.conjugate(t, y));
@@ -211,7 +212,7 @@ impl Visitor for Step {
                         residual.abs() <= room,
                         "not the maximiser, {residual} > {room}: {at}"
                     );
-                    // It beats its neighbours.
+                    // It is better than its neighbours.
                     let objective = |t: f64| -loss.conjugate(t, y) - t * z - 0.5 * q * t * t;
                     let best = objective(cold);
                     let room = 1e-12
@@ -227,7 +228,7 @@ impl Visitor for Step {
                             assert!(objective(near) <= best + room, "{near} is better: {at}");
                         }
                     }
-                    // The present value is only a warm start.
+                    // The current value is only a starting point.
                     for a in dual_values(loss, y).into_iter().step_by(8) {
                         let warm = loss.step(z, q, a, y);
                         assert!(
@@ -246,13 +247,13 @@ fn step_is_the_maximiser_for_all_q() {
     for_every_loss(Step);
 }
 
-/// The squares of such a `q` are not finite.
+/// The square of such a `q` overflows.
 #[test]
 fn the_step_of_log_is_right_for_huge_q() {
     for exponent in (10..=300).step_by(5) {
         let q = 10f64.powi(exponent);
         for a in [0.0, 0.3, 1.0] {
-            // The new margin is nothing beside q.
+            // The new margin is negligible relative to q.
             let step = Log.step(-0.4 * q, q, a, 1.0);
             assert!((step - 0.4).abs() < 1e-7, "{step} for {q} from {a}");
         }
@@ -298,7 +299,8 @@ impl Visitor for Slope {
         for &y in targets(L::TARGET) {
             for p in predictions().into_iter().filter(|p| p.abs() < 50.0) {
                 for h in [1e-4, 1e-2, 1.0] {
-                    // Between the two subgradients, as for every convex function.
+                    // The difference quotient lies between the two subgradients, as for every
+                    // convex function.
                     let (left, right) = (loss.value(p, y), loss.value(p + h, y));
                     let difference = (right - left) / h;
                     let (low, high) = (loss.slope(p, y), loss.slope(p + h, y));
@@ -321,8 +323,8 @@ fn slope_agrees_with_finite_differences() {
     for_every_loss(Slope);
 }
 
-/// Whether `phi` has only a point of slope `-a`, but is asked for a flat piece: at `a = 0` if `epsilon`
-/// is 0.
+/// Whether the slope is `-a` only at a single point, although a flat piece is expected: at `a = 0`
+/// if `epsilon` is 0.
 fn is_piece_of_no_length<L: Loss>(loss: L, a: f64, y: f64) -> bool {
     let h = 1e-3;
     let bend = loss.conjugate(a + h, y) + loss.conjugate(a - h, y) - 2.0 * loss.conjugate(a, y);
@@ -345,7 +347,8 @@ impl Visitor for Curvature {
                 let found = loss.curvature(-slope, y);
                 let at = format!("{}: {found} at p={p} y={y}", L::NAME);
                 assert!(found >= 0.0, "{at}");
-                // To the left or to the right: pieces may meet at p, and it is that of either.
+                // From the left or from the right: two pieces may meet at p, and the curvature is
+                // that of either.
                 let h = 1e-5;
                 let sides = [-h, h].map(|h| (loss.slope(p + h, y) - slope) / h);
                 let fits = sides.iter().any(|side| {
@@ -358,8 +361,8 @@ impl Visitor for Curvature {
                 });
                 assert!(fits, "{at}, not one of {sides:?}");
             }
-            // And of the dual: phi* is curved by 1/phi'', straight at a kink of phi, and has a kink
-            // of its own where phi is straight.
+            // The same for the dual: phi* has curvature 1/phi'', is straight at a kink of phi, and
+            // has a kink where phi is straight.
             let (low, high) = loss.dual_range(y);
             for a in dual_values(loss, y) {
                 let found = loss.curvature(a, y);
@@ -433,8 +436,8 @@ impl Visitor for CurvatureOfStep {
     }
 }
 
-/// What the second-order finish differentiates: the dual value that belongs to a prediction, if it is
-/// drawn to `k` with the weight `g`.
+/// The function that the second-order finish differentiates: the dual value for a prediction,
+/// pulled towards `k` with the weight `g`.
 #[test]
 fn the_proximal_dual_value_falls_as_fast_as_the_curvature_says() {
     for_every_loss(CurvatureOfStep);
@@ -538,7 +541,8 @@ fn extreme_arguments_never_give_nan() {
     for_every_loss(NeverNan);
 }
 
-/// Values by hand, from the formulas of the documentation: no law knows a factor 2 in all functions.
+/// Values computed by hand from the formulas in the documentation: the laws cannot detect a factor
+/// 2 in all functions.
 #[test]
 fn conventions() {
     let cases: &[(&str, Option<f64>, f64, f64, f64)] = &[

@@ -1,6 +1,6 @@
-//! Laws and cross-module tests of the crate, in one binary so that they are linked once.
+//! Laws and cross-module tests of the crate, in one binary so that they are linked only once.
 
-// A helper is best read beside the one test that uses it.
+// A helper is best read next to the only test that uses it.
 #![allow(clippy::items_after_statements)]
 
 mod library;

@@ -1,13 +1,13 @@
-//! Predictions: those of the definition, whatever the storage and the number of threads.
+//! Predictions agree with the definition, whatever the storage and the number of threads.
 
 use std::ops::ControlFlow;
 
 use ndarray::ArrayView2;
 use sdca_rs::Error;
-use sdca_rs::kernel::Loan;
+use sdca_rs::kernel::Borrowed;
 use sdca_rs::predict::predictions;
 use sdca_rs::rows::{Csr, Dense, Rows};
-use sdca_rs::run::{LOOK_EVERY, Monitor, Unwatched, Watch};
+use sdca_rs::run::{HEARTBEAT, Monitor, NoMonitor, RunContext};
 
 use crate::support::{Data, Stored};
 
@@ -20,21 +20,21 @@ fn predict(
     intercepts: &[f64],
     n_threads: usize,
 ) -> Result<Vec<f64>, Error> {
-    let mut unwatched = Unwatched;
-    let mut watch = Watch::new(None, &mut unwatched);
-    predictions(&rows.stored(), coefs, intercepts, n_threads, &mut watch)
+    let mut no_monitor = NoMonitor;
+    let mut context = RunContext::new(None, &mut no_monitor);
+    predictions(&rows.stored(), coefs, intercepts, n_threads, &mut context)
 }
 
 #[test]
 fn any_number_of_threads_gives_the_bits_of_the_definition() {
-    // Enough for more parts than fit between two signs of life, the last of them a broken one.
+    // Enough for more parts than fit between two heartbeats; the last part is incomplete.
     let data = Data::new(80_001, D, 1);
     let single: Vec<f32> = data.dense.iter().map(|&x| x as f32).collect();
     let shape = (data.n_rows, D);
     let dense = ArrayView2::from_shape(shape, &data.dense).expect("shape");
     let single = ArrayView2::from_shape(shape, &single).expect("shape");
-    let (indices, indptr) = (Loan::new(&data.indices), Loan::new(&data.indptr));
-    let sparse = Csr::new(Loan::new(&data.values), indices, indptr, D).expect("valid");
+    let (indices, indptr) = (Borrowed::new(&data.indices), Borrowed::new(&data.indptr));
+    let sparse = Csr::new(Borrowed::new(&data.values), indices, indptr, D).expect("valid");
     check(&Dense::new(dense).expect("C order"), "dense");
     check(&Dense::new(single).expect("C order"), "float32");
     check(&sparse, "sparse");
@@ -84,7 +84,7 @@ fn models_must_fit_the_columns() {
 fn predictions_can_be_interrupted() {
     struct Interrupting;
     impl Monitor for Interrupting {
-        fn look(&mut self) -> ControlFlow<()> {
+        fn check(&mut self) -> ControlFlow<()> {
             ControlFlow::Break(())
         }
     }
@@ -93,10 +93,10 @@ fn predictions_can_be_interrupted() {
     let rows = Dense::new(view).expect("C order");
     for n_threads in [1, 2] {
         let mut monitor = Interrupting;
-        let mut watch = Watch::new(None, &mut monitor);
-        // From now on, the next sign of life is answered.
-        std::thread::sleep(LOOK_EVERY);
-        let found = predictions(&rows.stored(), &[1.0; 8], &[0.0], n_threads, &mut watch);
+        let mut context = RunContext::new(None, &mut monitor);
+        // The next heartbeat from here on calls the monitor.
+        std::thread::sleep(HEARTBEAT);
+        let found = predictions(&rows.stored(), &[1.0; 8], &[0.0], n_threads, &mut context);
         assert_eq!(found, Err(Error::Interrupted));
     }
 }

@@ -2,12 +2,12 @@
 
 use ndarray::ArrayView2;
 use sdca_rs::Error;
-use sdca_rs::kernel::Loan;
+use sdca_rs::kernel::Borrowed;
 use sdca_rs::loss::{Hinge, Loss, SPECS, Squared, Target, Visitor, dispatch};
 use sdca_rs::order::Generator;
 use sdca_rs::problem::{Point, Problem, Regularisation};
 use sdca_rs::rows::{Csr, Dense};
-use sdca_rs::run::{Unwatched, Watch};
+use sdca_rs::run::{NoMonitor, RunContext};
 
 use crate::support::{Data, Stored, posed};
 
@@ -37,8 +37,8 @@ impl<R: Stored> Visitor for Laws<'_, R> {
         let weights = weighted.then_some(&data.weights[..]);
         let lambda = Regularisation::Lambda(LAMBDA);
         let problem = posed(rows, targets, weights, loss, lambda, fit_intercept).expect("valid");
-        let mut unwatched = Unwatched;
-        let mut watch = Watch::new(None, &mut unwatched);
+        let mut no_monitor = NoMonitor;
+        let mut context = RunContext::new(None, &mut no_monitor);
         let mut generator = Generator::new(17);
         let mut uniform = move || generator.below(1 << 30) as f64 / (1u64 << 30) as f64;
         let (mut best_dual, mut best_primal) = (f64::NEG_INFINITY, f64::INFINITY);
@@ -51,11 +51,11 @@ impl<R: Stored> Visitor for Laws<'_, R> {
             let dual: Vec<f64> = targets.iter().map(inside).collect();
             let mut point = Point::default();
             problem
-                .evaluate(dual.iter().copied(), 1e-14, &mut point, &mut watch)
+                .evaluate(dual.iter().copied(), 1e-14, &mut point, &mut context)
                 .expect("not interrupted");
             check_feasibility(&problem, &dual, &point);
-            check_definitions(&problem, loss, data, &point, &mut watch);
-            check_intercept(&problem, &point, &mut watch);
+            check_definitions(&problem, loss, data, &point, &mut context);
+            check_intercept(&problem, &point, &mut context);
             best_dual = best_dual.max(point.certificate.dual);
             best_primal = best_primal.min(point.certificate.primal);
         }
@@ -68,7 +68,7 @@ impl<R: Stored> Visitor for Laws<'_, R> {
     }
 }
 
-/// The point satisfies the constraint of the intercept, or is the one it was made of.
+/// The point satisfies the constraint of the intercept, or is unchanged if there is none.
 fn check_feasibility(problem: &Problem<'_>, dual: &[f64], point: &Point) {
     if problem.fit_intercept() {
         let drift: f64 = point
@@ -87,13 +87,13 @@ fn check_feasibility(problem: &Problem<'_>, dual: &[f64], point: &Point) {
     }
 }
 
-/// w = w(a), P, D and the gap by their definitions, from the dense rows.
+/// w = w(a), P, D and the gap according to their definitions, from the dense rows.
 fn check_definitions<L: Loss>(
     problem: &Problem<'_>,
     loss: L,
     data: &Data,
     point: &Point,
-    watch: &mut Watch<'_>,
+    context: &mut RunContext<'_>,
 ) {
     let Point {
         dual: a,
@@ -127,7 +127,7 @@ fn check_definitions<L: Loss>(
     assert!(close(certificate.dual, dual), "{}: D", L::NAME);
     assert!(
         close(
-            problem.primal(coef, *b, watch).expect("not interrupted"),
+            problem.primal(coef, *b, context).expect("not interrupted"),
             primal
         ),
         "{}",
@@ -139,7 +139,7 @@ fn check_definitions<L: Loss>(
         .count();
     assert_eq!(certificate.support, support);
 
-    // The gap is a mean of terms that are not negative.
+    // The gap is a mean of non-negative terms.
     let by_rows = mean(&|i| problem.row_gap(i, p(i), a[i]));
     assert!(
         (by_rows - certificate.gap).abs() < 1e-10 * (1.0 + primal),
@@ -156,14 +156,14 @@ fn check_definitions<L: Loss>(
 }
 
 /// b minimises P.
-fn check_intercept(problem: &Problem<'_>, point: &Point, watch: &mut Watch<'_>) {
+fn check_intercept(problem: &Problem<'_>, point: &Point, context: &mut RunContext<'_>) {
     if !problem.fit_intercept() {
         return;
     }
     for h in [1e-6, 1e-3, 0.1] {
         for b in [point.intercept - h, point.intercept + h] {
             let moved = problem
-                .primal(&point.coef, b, watch)
+                .primal(&point.coef, b, context)
                 .expect("not interrupted");
             assert!(
                 moved >= point.certificate.primal * (1.0 - 1e-13),
@@ -204,10 +204,10 @@ fn certificates_are_what_their_definitions_say_dense() {
 #[test]
 fn certificates_are_what_their_definitions_say_sparse() {
     let data = Data::new(N, D, 2);
-    let (values, indices) = (Loan::new(&data.values), Loan::new(&data.indices));
+    let (values, indices) = (Borrowed::new(&data.values), Borrowed::new(&data.indices));
     check_laws(
         &data,
-        &Csr::new(values, indices, Loan::new(&data.indptr), D).expect("valid"),
+        &Csr::new(values, indices, Borrowed::new(&data.indptr), D).expect("valid"),
     );
 }
 

@@ -1,4 +1,4 @@
-//! Runs of SDCA: they converge to a certified optimum, reproducibly, and stop when they should.
+//! Runs of SDCA converge to a certified optimum, are reproducible, and stop when they should.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ndarray::ArrayView2;
 use sdca_rs::Error;
-use sdca_rs::kernel::Loan;
+use sdca_rs::kernel::Borrowed;
 use sdca_rs::loss::{
     Hinge, Log, Loss, SPECS, SmoothHinge, Squared, SquaredHinge, Visitor, dispatch,
 };
@@ -14,7 +14,7 @@ use sdca_rs::one_vs_rest::{self, OneVsRest};
 use sdca_rs::order::Sampling;
 use sdca_rs::problem::Regularisation;
 use sdca_rs::rows::{Csr, Dense};
-use sdca_rs::run::{Budget, Fit, Monitor, Progress, StopReason, Unwatched};
+use sdca_rs::run::{Budget, Fit, Monitor, NoMonitor, Progress, StopReason};
 use sdca_rs::solver::{FirstEpoch, Output, Sdca, Solver, Start};
 
 use crate::support::{Data, Stored, posed};
@@ -46,7 +46,7 @@ impl<R: Stored> Visitor for Solve<'_, R> {
         let problem =
             posed(self.rows, targets, weights, loss, c, self.fit_intercept).expect("valid");
         self.sdca
-            .solve(&problem, self.budget, None, &mut Unwatched)
+            .solve(&problem, self.budget, None, &mut NoMonitor)
             .expect("not interrupted")
     }
 }
@@ -63,8 +63,8 @@ fn budget(tol: f64, max_epochs: usize) -> Budget {
 fn every_loss_storage_sampling_and_first_epoch_reach_the_same_certified_optimum() {
     let data = Data::new(N, D, 4);
     let dense = Dense::new(view(&data)).expect("C order");
-    let (values, indices) = (Loan::new(&data.values), Loan::new(&data.indices));
-    let sparse = Csr::new(values, indices, Loan::new(&data.indptr), D).expect("valid");
+    let (values, indices) = (Borrowed::new(&data.values), Borrowed::new(&data.indices));
+    let sparse = Csr::new(values, indices, Borrowed::new(&data.indptr), D).expect("valid");
     let budget = &budget(1e-6, 20_000);
     for spec in SPECS {
         for (weighted, fit_intercept) in [(false, false), (true, true)] {
@@ -126,8 +126,8 @@ fn every_loss_storage_sampling_and_first_epoch_reach_the_same_certified_optimum(
 fn a_pattern_has_the_same_certified_optimum_as_its_dense_rows() {
     let data = &Data::with_one_value_in_each_row(N, D, 4);
     let dense = &Dense::new(view(data)).expect("C order");
-    let (values, indices) = (Loan::new(&data.values), Loan::new(&data.indices));
-    let sparse = Csr::new(values, indices, Loan::new(&data.indptr), D).expect("valid");
+    let (values, indices) = (Borrowed::new(&data.values), Borrowed::new(&data.indices));
+    let sparse = Csr::new(values, indices, Borrowed::new(&data.indptr), D).expect("valid");
     let pattern = &sparse.into_pattern().expect("one value in each row");
     let budget = &budget(1e-9, 20_000);
     for spec in SPECS {
@@ -162,7 +162,7 @@ fn a_pattern_has_the_same_certified_optimum_as_its_dense_rows() {
                     (StopReason::Converged, StopReason::Converged),
                     "{what}"
                 );
-                // Each is a bound for the other.
+                // Each is a bound on the other.
                 assert!(q.primal >= p.dual - 1e-13 * p.primal, "{what}");
                 assert!(p.primal >= q.dual - 1e-13 * p.primal, "{what}");
                 assert!(q.gap <= 1e-9 * q.primal, "{what}");
@@ -217,15 +217,15 @@ fn averaged_and_random_outputs_carry_their_own_certificate_and_do_not_change_the
                     fit_intercept,
                 )
                 .expect("valid");
-                let mut unwatched = Unwatched;
-                let mut watch = sdca_rs::run::Watch::new(None, &mut unwatched);
+                let mut no_monitor = NoMonitor;
+                let mut context = sdca_rs::run::RunContext::new(None, &mut no_monitor);
                 let primal = problem
-                    .primal(&other.coef, other.intercept, &mut watch)
+                    .primal(&other.coef, other.intercept, &mut context)
                     .expect("not interrupted");
                 assert!((primal - other.certificate.primal).abs() < 1e-12);
                 let mut coef = Vec::new();
                 problem
-                    .coef_of(&other.dual, &mut coef, &mut watch)
+                    .coef_of(&other.dual, &mut coef, &mut context)
                     .expect("not interrupted");
                 assert!(
                     coef.iter()
@@ -238,7 +238,8 @@ fn averaged_and_random_outputs_carry_their_own_certificate_and_do_not_change_the
     }
 }
 
-/// The average by its definition: the mean of the iterates before the steps T0+1..=T, one step at a time.
+/// The average according to its definition: the mean of the iterates before the steps T0+1..=T, one
+/// step at a time.
 #[test]
 fn the_average_is_the_mean_of_the_iterates() {
     let data = Data::new(30, 3, 6);
@@ -253,7 +254,7 @@ fn the_average_is_the_mean_of_the_iterates() {
     )
     .expect("valid");
     let epochs = 6;
-    // Empty rows do not move.
+    // Empty rows never change.
     let moving = data
         .dense
         .chunks(3)
@@ -268,7 +269,7 @@ fn the_average_is_the_mean_of_the_iterates() {
     };
     let sdca = Sdca {
         first_epoch: FirstEpoch::Sdca,
-        // Averages are taken of the published algorithm.
+        // Averages are of the iterates of the published algorithm.
         accelerate: false,
         seed: 2,
         ..Sdca::default()
@@ -295,11 +296,11 @@ fn the_average_is_the_mean_of_the_iterates() {
             ..every_step.clone()
         };
         let fit = averaged
-            .solve(&problem, &budget, None, &mut Unwatched)
+            .solve(&problem, &budget, None, &mut NoMonitor)
             .expect("not interrupted");
         let from = (average_from * steps as f64).round() as usize;
         for j in 0..3 {
-            // w is linear in a, so that the mean of the w is the w of the mean.
+            // w is linear in a, so the mean of the w is the w of the mean.
             let mean =
                 iterates[from..steps].iter().map(|w| w[j]).sum::<f64>() / (steps - from) as f64;
             assert!(
@@ -350,8 +351,8 @@ fn the_same_seed_gives_the_same_bits_and_recording_changes_nothing() {
     }
 }
 
-/// The iterates of SDCA, written out for dense rows without weights and without an intercept, in the
-/// order of the data.
+/// The iterates of SDCA, written out for dense rows without weights and without an intercept, in
+/// data order.
 fn twin<L: Loss>(
     x: &[f64],
     y: &[f64],
@@ -365,7 +366,8 @@ fn twin<L: Loss>(
     let mut all = vec![vec![0.0; n_cols]];
     for epoch in 0..epochs {
         for (i, row) in x.chunks(n_cols).enumerate() {
-            // The rows seen so far count as all: t - 1 in the model, as it was before, and t in the step.
+            // The rows seen so far stand for all rows: t - 1 of them in the model, as it was before
+            // the step, and t in the step.
             let is_sgd = sgd && epoch == 0;
             let n = if is_sgd { i + 1 } else { y.len() } as f64;
             let n_of_model = if is_sgd { i.max(1) } else { y.len() } as f64;
@@ -398,7 +400,7 @@ impl Visitor for Published<'_> {
 
     fn visit<L: Loss>(self, loss: L) {
         let (data, lambda, epochs) = (self.data, 0.05, 6);
-        // No row is empty, so that each has its step.
+        // No row is empty, so each has its step.
         let x: Vec<f64> = data.dense.iter().map(|x| x + 0.1).collect();
         let shape = (data.n_rows, data.n_cols);
         let rows = Dense::new(ArrayView2::from_shape(shape, &x).expect("shape")).expect("C order");
@@ -453,15 +455,15 @@ fn without_acceleration_sdca_is_the_published_algorithm() {
 #[test]
 fn acceleration_saves_epochs_and_takes_no_more_than_allowed() {
     let data = Data::new(1500, 20, 14);
-    // Labels that no model explains, so that there are support vectors.
+    // Labels that no model can explain, so that there are support vectors.
     let mut labels = data.labels.clone();
     for y in labels.iter_mut().step_by(7) {
         *y = -*y;
     }
-    // Columns that no row has an entry in: with so many the run has no second-order finish.
+    // Columns without any entries: with so many columns the run has no second-order finish.
     for (n_cols, saved) in [(3000, 0.5), (20, 0.3)] {
-        let (values, indices) = (Loan::new(&data.values), Loan::new(&data.indices));
-        let rows = &Csr::new(values, indices, Loan::new(&data.indptr), n_cols).expect("valid");
+        let (values, indices) = (Borrowed::new(&data.values), Borrowed::new(&data.indices));
+        let rows = &Csr::new(values, indices, Borrowed::new(&data.indptr), n_cols).expect("valid");
         for fit_intercept in [false, true] {
             let c = Regularisation::C(1.0);
             let problem = posed(rows, &labels, None, Hinge, c, fit_intercept).expect("valid");
@@ -470,7 +472,7 @@ fn acceleration_saves_epochs_and_takes_no_more_than_allowed() {
                     accelerate,
                     ..Sdca::default()
                 };
-                sdca.solve(&problem, &budget(tol, max_epochs), None, &mut Unwatched)
+                sdca.solve(&problem, &budget(tol, max_epochs), None, &mut NoMonitor)
                     .expect("not interrupted")
             };
             let [plain, fast] = [false, true].map(|accelerate| solve(accelerate, 1e-4, 20_000));
@@ -526,7 +528,7 @@ fn records_fall_on_fractions_of_an_epoch() {
             "{}",
             record.epoch
         );
-        // Exact coordinate ascent never lowers D.
+        // Exact coordinate ascent never decreases D.
         assert!(k == 0 || record.certificate.dual >= fit.history[k - 1].certificate.dual - 1e-14);
     }
 }
@@ -543,27 +545,27 @@ fn a_warm_start_goes_on_where_the_last_run_ended() {
         ..budget(tol, max_epochs)
     };
     let cold = sdca
-        .solve(&problem, &budget(1e-6, 1000), None, &mut Unwatched)
+        .solve(&problem, &budget(1e-6, 1000), None, &mut NoMonitor)
         .expect("not interrupted");
     let warm = sdca
         .solve(
             &problem,
             &budget(1e-6, 1000),
             Some((&cold).into()),
-            &mut Unwatched,
+            &mut NoMonitor,
         )
         .expect("valid");
     assert_eq!((warm.epochs, warm.stop), (0.0, StopReason::Converged));
     let near = posed(rows, &data.labels, None, Log, Regularisation::C(1.1), true).expect("valid");
     let far = sdca
-        .solve(&near, &budget(1e-6, 1000), None, &mut Unwatched)
+        .solve(&near, &budget(1e-6, 1000), None, &mut NoMonitor)
         .expect("not interrupted");
     let warm = sdca
         .solve(
             &near,
             &budget(1e-6, 1000),
             Some((&cold).into()),
-            &mut Unwatched,
+            &mut NoMonitor,
         )
         .expect("valid");
     assert!(
@@ -572,7 +574,7 @@ fn a_warm_start_goes_on_where_the_last_run_ended() {
         warm.epochs,
         far.epochs
     );
-    // Values outside the domain, or not finite, are brought inside.
+    // Values that are outside the domain or not finite are brought inside.
     let wild: Vec<f64> = (0..N)
         .map(|i| [9.0, -9.0, f64::NAN, f64::INFINITY][i % 4])
         .collect();
@@ -587,7 +589,7 @@ fn a_warm_start_goes_on_where_the_last_run_ended() {
             &near,
             &budget(1e-6, 1000),
             Some(from(&wild)),
-            &mut Unwatched,
+            &mut NoMonitor,
         )
         .expect("valid");
     assert_eq!(fit.stop, StopReason::Converged);
@@ -595,7 +597,7 @@ fn a_warm_start_goes_on_where_the_last_run_ended() {
         &near,
         &budget(1e-6, 1000),
         Some(from(&wild[1..])),
-        &mut Unwatched,
+        &mut NoMonitor,
     );
     assert!(matches!(
         short,
@@ -622,12 +624,12 @@ fn empty_rows_get_their_best_dual_value() {
         )
         .expect("valid");
         let fit = Sdca::default()
-            .solve(&problem, &budget(1e-9, 1000), None, &mut Unwatched)
+            .solve(&problem, &budget(1e-9, 1000), None, &mut NoMonitor)
             .expect("valid");
         assert_eq!(fit.stop, StopReason::Converged);
         assert!(fit_intercept || fit.dual[0] == 1.0);
     }
-    // Nothing but empty rows: nothing to do.
+    // All rows are empty, so there is nothing to do.
     let rows =
         Dense::new(ArrayView2::from_shape((3, 2), &[0.0; 6]).expect("shape")).expect("C order");
     let y = [1.0, 4.0, 7.0];
@@ -642,14 +644,14 @@ fn empty_rows_get_their_best_dual_value() {
         )
         .expect("valid");
         let fit = Sdca::default()
-            .solve(&problem, &budget(1e-9, 1000), None, &mut Unwatched)
+            .solve(&problem, &budget(1e-9, 1000), None, &mut NoMonitor)
             .expect("valid");
         assert_eq!(fit.stop, StopReason::Converged);
         assert!((fit.intercept - intercept).abs() < 1e-9);
     }
 }
 
-/// Stops, or abandons, after some calls.
+/// Stops or aborts the run after some calls.
 struct Limit {
     records: usize,
     looks: usize,
@@ -665,7 +667,7 @@ impl Monitor for Limit {
         }
     }
 
-    fn look(&mut self) -> ControlFlow<()> {
+    fn check(&mut self) -> ControlFlow<()> {
         self.looks = self.looks.saturating_sub(1);
         if self.looks == 0 {
             ControlFlow::Break(())
@@ -690,11 +692,11 @@ fn runs_stop_for_the_reason_they_give() {
     .expect("valid");
     let sdca = Sdca::default();
     let fit = sdca
-        .solve(&problem, &budget(1e-12, 3), None, &mut Unwatched)
+        .solve(&problem, &budget(1e-12, 3), None, &mut NoMonitor)
         .expect("valid");
     assert_eq!((fit.stop, fit.epochs), (StopReason::MaxEpochs, 3.0));
     let fit = sdca
-        .solve(&problem, &budget(0.5, 1000), None, &mut Unwatched)
+        .solve(&problem, &budget(0.5, 1000), None, &mut NoMonitor)
         .expect("valid");
     assert_eq!(fit.stop, StopReason::Converged);
     let mut third = Limit {
@@ -710,7 +712,7 @@ fn runs_stop_for_the_reason_they_give() {
         ..budget(1e-12, 1_000_000)
     };
     let fit = sdca
-        .solve(&problem, &timed, None, &mut Unwatched)
+        .solve(&problem, &timed, None, &mut NoMonitor)
         .expect("valid");
     assert_eq!(fit.stop, StopReason::MaxTime);
     assert!(fit.epochs < 100.0);
@@ -741,7 +743,7 @@ fn bad_settings_are_named() {
     )
     .expect("valid");
     let name =
-        |sdca: &Sdca, budget: &Budget| match sdca.solve(&problem, budget, None, &mut Unwatched) {
+        |sdca: &Sdca, budget: &Budget| match sdca.solve(&problem, budget, None, &mut NoMonitor) {
             Err(Error::Parameter { name, .. }) => name,
             other => panic!("{other:?}"),
         };
@@ -786,7 +788,7 @@ fn classes_in_parallel_give_the_same_bits() {
     let solve = |class: usize, _: Option<Duration>| {
         let y = one_vs_rest::targets(&classes, class as u32);
         let problem = posed(rows, &y, None, Hinge, Regularisation::C(1.0), true)?;
-        sdca.solve(&problem, &budget(1e-5, 5000), None, &mut Unwatched)
+        sdca.solve(&problem, &budget(1e-5, 5000), None, &mut NoMonitor)
     };
     let bits = |threads| {
         let fits = one_vs_rest::fit_classes(5, threads, None, &solve, &mut || ()).expect("valid");
@@ -798,26 +800,27 @@ fn classes_in_parallel_give_the_same_bits() {
     assert_eq!(serial.len(), 5 * D);
     assert_eq!(serial, bits(2));
     assert_eq!(serial, bits(8));
-    // And so does the face for all classes at a time, which for dense rows begins none together.
+    // So does the interface for all classes at a time, which never begins several classes of dense
+    // rows together.
     let c = Regularisation::C(1.0);
     let data = Arc::new(sdca_rs::data::Data::new(*rows, None).expect("valid"));
     let problems = OneVsRest::new(Arc::clone(&data), (&classes, 5), Hinge, c, true);
     let of_all = |threads: usize, starts: Option<&[Start<'_>]>| {
         let budget = budget(1e-5, 5000);
-        let fits = problems.fit(&sdca, &budget, starts, threads, &Unwatched);
+        let fits = problems.fit(&sdca, &budget, starts, threads, &NoMonitor);
         fits.expect("valid")
     };
     let fits = of_all(1, None);
     let coefs = fits.iter().flat_map(|fit| &fit.coef);
     assert_eq!(serial, coefs.map(|w| w.to_bits()).collect::<Vec<_>>());
-    // From where they have ended, there is nothing left to be done.
+    // Starting from their own result, there is nothing left to do.
     let starts: Vec<Start<'_>> = fits.iter().map(Start::from).collect();
     for fit in of_all(2, Some(&starts)) {
         assert_eq!((fit.stop, fit.epochs), (StopReason::Converged, 0.0));
     }
     // A class without rows.
     let six = OneVsRest::new(data, (&classes, 6), Hinge, c, true);
-    let found = six.fit(&sdca, &budget(1e-5, 5), None, 1, &Unwatched);
+    let found = six.fit(&sdca, &budget(1e-5, 5), None, 1, &NoMonitor);
     assert_eq!(found.err(), Some(Error::OneClass));
     let failed =
         one_vs_rest::fit_classes::<Fit>(5, 2, None, &|_, _| Err(Error::OneClass), &mut || ());
@@ -836,7 +839,7 @@ fn groups_hold_all_classes_in_order() {
     }
 }
 
-/// The fits of the classes against the rest on sparse rows, their first epochs together if possible.
+/// The fits of the classes against the rest on sparse rows, with common first epochs if possible.
 fn by_groups<L: Loss>(
     data: &Data,
     loss: L,
@@ -854,16 +857,16 @@ fn by_groups<L: Loss>(
         let first = targets(group.start);
         let problem = posed(&rows, &first, weights, loss, c, fit_intercept).expect("valid");
         let heads = sdca
-            .begin_together(&problem, &classes, group.clone(), budget, &mut Unwatched)
+            .begin_together(&problem, &classes, group.clone(), budget, &mut NoMonitor)
             .expect("not interrupted");
         assert_eq!(heads.len(), group.len());
         for (class, head) in group.clone().zip(heads) {
             let y = targets(class);
             let problem = posed(&rows, &y, weights, loss, c, fit_intercept).expect("valid");
-            let fit = sdca.go_on(&problem, budget, head, &mut Unwatched);
+            let fit = sdca.go_on(&problem, budget, head, &mut NoMonitor);
             let fit = fit.expect("not interrupted");
             let solo = sdca
-                .solve(&problem, budget, None, &mut Unwatched)
+                .solve(&problem, budget, None, &mut NoMonitor)
                 .expect("not interrupted");
             check_certificate(&fit, &solo, budget.tol);
             fits.push(fit);
@@ -878,7 +881,7 @@ fn by_groups<L: Loss>(
             assert!(fit.certificate.primal >= optimum * (1.0 - 1e-12));
             assert!(fit.certificate.dual <= solo.certificate.primal * (1.0 + 1e-12));
         }
-        // The history begins where both begin.
+        // The history begins where both runs begin.
         let (own, other) = (&fit.history[0], &solo.history[0]);
         assert_eq!((own.epoch, own.certificate), (0.0, other.certificate));
         assert!(fit.history.is_sorted_by_key(|record| record.epoch));
@@ -887,19 +890,20 @@ fn by_groups<L: Loss>(
     }
 }
 
-/// What makes steps on rows of any number of columns as long as on `D` of them with `C = 1`.
+/// The `C` for which steps on rows with any number of columns are as long as on rows with `D`
+/// columns and `C = 1`.
 fn same_mean_q(data: &Data) -> Regularisation {
     Regularisation::C(D as f64 / data.n_cols as f64)
 }
 
-/// Columns enough to make Newton's method too dear for the first epochs of a smooth loss.
+/// Enough columns to make Newton's method too expensive for the first epochs of a smooth loss.
 const MANY: usize = 300;
 
 fn sparse(data: &Data) -> Csr<'_, f64, i32> {
     Csr::new(
-        Loan::new(&data.values),
-        Loan::new(&data.indices),
-        Loan::new(&data.indptr),
+        Borrowed::new(&data.values),
+        Borrowed::new(&data.indices),
+        Borrowed::new(&data.indptr),
         data.n_cols,
     )
     .expect("valid")
@@ -917,7 +921,7 @@ fn classes_that_begin_together_end_where_each_ends_alone() {
                 let coefs = fits.iter().flat_map(|fit| &fit.coef);
                 coefs.map(|w| w.to_bits()).collect()
             };
-            // One group, two of them, and each class in one of its own.
+            // One group, two groups, and one group per class.
             for size in [8, 3, 1] {
                 let groups = &one_vs_rest::groups(5, size);
                 let hinge = by_groups(&data, Hinge, settings, kind, groups);
@@ -933,7 +937,7 @@ fn classes_that_begin_together_end_where_each_ends_alone() {
 #[test]
 fn a_class_of_a_group_takes_the_steps_of_a_run_alone() {
     let wide = Data::new(N, MANY, 12);
-    // So many epochs are common, so that the end of the run is their end.
+    // The number of common epochs, so that the run ends together with them.
     fn check<L: Loss>(data: &Data, loss: L, epochs: usize, kinds: &[(bool, bool)]) {
         let sdca = Sdca::default();
         for &kind in kinds {
@@ -947,12 +951,12 @@ fn a_class_of_a_group_takes_the_steps_of_a_run_alone() {
                 let weights = kind.0.then_some(&data.weights[..]);
                 let (rows, c) = (sparse(data), same_mean_q(data));
                 let problem = posed(&rows, &y, weights, loss, c, kind.1).expect("valid");
-                // No evaluation on the way, where the run could take another one.
+                // No intermediate evaluations, at which a single run might decide differently.
                 let budget = Budget {
                     record_every: Some(epochs as f64),
                     ..budget
                 };
-                let solo = sdca.solve(&problem, &budget, None, &mut Unwatched);
+                let solo = sdca.solve(&problem, &budget, None, &mut NoMonitor);
                 let (fit, solo) = (&fits[0], solo.expect("not interrupted"));
                 assert_eq!((fit.epochs, fit.steps), (solo.epochs, solo.steps));
                 for (own, other) in fit.dual.iter().zip(&solo.dual) {
@@ -962,8 +966,8 @@ fn a_class_of_a_group_takes_the_steps_of_a_run_alone() {
         }
     }
     let kinds = [(false, true), (true, true), (false, false), (true, false)];
-    // Not the hinge: it begins at a kink of most rows, where rounding decides whether a row has moved, and with
-    // that about the passes.
+    // Not the hinge: most rows start at a kink, where rounding decides whether a row has moved, and
+    // so affects the passes.
     check(&wide, SmoothHinge::with_param(1.0), 6, &kinds);
     check(&wide, SquaredHinge, 6, &kinds);
     check(&wide, Log, 6, &kinds);
@@ -980,7 +984,7 @@ fn count_heads<R: Stored, L: Loss>(
     let y = &data.labels;
     let classes: Vec<u32> = y.iter().map(|&y| u32::from(y > 0.0)).collect();
     let problem = posed(rows, y, None, loss, Regularisation::C(c), true).expect("valid");
-    let heads = sdca.begin_together(&problem, &classes, 0..2, budget, &mut Unwatched);
+    let heads = sdca.begin_together(&problem, &classes, 0..2, budget, &mut NoMonitor);
     heads.expect("not interrupted").len()
 }
 
@@ -1000,7 +1004,7 @@ fn classes_begin_together_only_where_the_run_is_a_usual_one() {
     assert_eq!(heads(&data, true, &Sdca::default(), &usual, 1.0), 2);
     assert_eq!(heads(&data, false, &Sdca::default(), &usual, 1.0), 0);
     assert_eq!(heads(&small, true, &Sdca::default(), &usual, 1.0), 0);
-    // Steps are short, or modified SGD begins.
+    // Steps are short, or the run begins with modified SGD.
     assert_eq!(heads(&data, true, &Sdca::default(), &usual, 1e3), 0);
     assert_eq!(heads(&data, true, &Sdca::default(), &usual, 1e-3), 0);
     // Newton's method takes over at once.

@@ -1,11 +1,11 @@
-//! The solvers beside SDCA: their certificates are true, they do what the papers say and nothing else,
-//! and they get where the theorems say.
+//! The solvers other than SDCA: their certificates are correct, they do exactly what the papers
+//! say, and they converge as the theorems say.
 
 use std::ops::ControlFlow;
 
 use ndarray::ArrayView2;
 use sdca_rs::Error;
-use sdca_rs::kernel::Loan;
+use sdca_rs::kernel::Borrowed;
 use sdca_rs::loss::{
     Absolute, EpsilonInsensitive, Hinge, Huber, Log, Loss, Poisson, Quantile, SPECS, SmoothHinge,
     Squared, SquaredHinge, Target, Visitor, dispatch,
@@ -14,7 +14,7 @@ use sdca_rs::order::Sampling;
 use sdca_rs::problem::{Problem, Regularisation};
 use sdca_rs::rows::{Csr, Dense};
 use sdca_rs::run::{
-    Budget, Certificate, Fit, Monitor, Phase, Progress, StopReason, Unwatched, Watch,
+    Budget, Certificate, Fit, Monitor, NoMonitor, Phase, Progress, RunContext, StopReason,
 };
 use sdca_rs::solver::{
     Asdca, DualGradient, LearningRate, Output, Pegasos, Sdca, Solver, Start, Stream, Subgradient,
@@ -50,7 +50,7 @@ fn plain<'a, R: Stored, L: Loss>(
 
 fn solve(solver: &impl Solver, problem: &Problem<'_>, budget: &Budget) -> Fit {
     solver
-        .solve(problem, budget, None, &mut Unwatched)
+        .solve(problem, budget, None, &mut NoMonitor)
         .expect("neither interrupted nor diverged")
 }
 
@@ -117,7 +117,7 @@ fn bits(values: &[f64]) -> Vec<u64> {
 
 // ---------------------------------------------------------------- certificates
 
-/// Everything that is to be true of each solver on one problem.
+/// Everything that must hold for each solver on one problem.
 #[derive(Clone, Copy)]
 struct Laws<'a, R> {
     data: &'a Data,
@@ -128,9 +128,9 @@ struct Laws<'a, R> {
 
 /// What a run of a solver is expected to reach.
 enum Goal {
-    /// A true certificate, whatever it says.
+    /// A correct certificate, whatever its gap.
     Truth,
-    /// A gap of so much of `P`.
+    /// A gap of at most this fraction of `P`.
     Gap(f64),
 }
 
@@ -169,7 +169,7 @@ impl<R: Stored> Visitor for Laws<'_, R> {
                 goal(tol),
                 &best,
             );
-            // None returns the best iterate.
+            // `None` returns the best iterate.
             let subgradient = Subgradient {
                 output: if last { None } else { Some(output) },
                 ..Subgradient::default()
@@ -227,11 +227,11 @@ impl<R: Stored> Laws<'_, R> {
         let rounding = 1e-13 * size;
         assert!(found.dual <= best.certificate.primal + rounding, "{what}");
         assert!(found.primal >= best.certificate.dual - rounding, "{what}");
-        let mut unwatched = Unwatched;
-        let mut watch = Watch::new(None, &mut unwatched);
+        let mut no_monitor = NoMonitor;
+        let mut context = RunContext::new(None, &mut no_monitor);
         let mut at = |b| {
             problem
-                .primal(&fit.coef, b, &mut watch)
+                .primal(&fit.coef, b, &mut context)
                 .expect("not interrupted")
         };
         assert!(
@@ -264,7 +264,7 @@ impl<R: Stored> Laws<'_, R> {
         }
     }
 
-    /// `P` and `D` by their definitions, from the dense matrix.
+    /// `P` and `D` according to their definitions, from the dense matrix.
     fn objectives<L: Loss>(&self, problem: &Problem<'_>, loss: L, fit: &Fit) -> (f64, f64) {
         let lambda = problem.lambda();
         let (mut losses, mut conjugates, mut total) = (0.0, 0.0, 0.0);
@@ -304,8 +304,8 @@ fn dot(u: &[f64], v: &[f64]) -> f64 {
 fn certificates_are_true_and_solvers_agree_on_the_optimum() {
     let data = &Data::new(120, D, 21);
     let on_dense = &dense(&data.dense, D);
-    let (values, indices) = (Loan::new(&data.values), Loan::new(&data.indices));
-    let on_sparse = &Csr::new(values, indices, Loan::new(&data.indptr), D).expect("valid");
+    let (values, indices) = (Borrowed::new(&data.values), Borrowed::new(&data.indices));
+    let on_sparse = &Csr::new(values, indices, Borrowed::new(&data.indptr), D).expect("valid");
     for spec in SPECS {
         for both in [false, true] {
             let (weighted, fit_intercept) = (both, both);
@@ -329,7 +329,7 @@ fn certificates_are_true_and_solvers_agree_on_the_optimum() {
 
 // ---------------------------------------------------------------- the algorithms as published
 
-/// Rows without weights and without an intercept, for the algorithms written out.
+/// Rows without weights and without an intercept, for the algorithms as written in the papers.
 struct Twin<'a, L> {
     x: Vec<&'a [f64]>,
     y: &'a [f64],
@@ -351,7 +351,7 @@ impl<'a, L: Loss> Twin<'a, L> {
         vec![0.0; self.x[0].len()]
     }
 
-    /// Consecutive batches of `size` rows out of `rows`.
+    /// Consecutive batches of `size` rows from `rows`.
     fn batches(rows: &[usize], size: usize) -> Vec<Vec<usize>> {
         rows.chunks(size).map(<[usize]>::to_vec).collect()
     }
@@ -386,8 +386,8 @@ impl<'a, L: Loss> Twin<'a, L> {
         w
     }
 
-    /// Pegasos on the batches in turn, and subgradient descent if there is only one: the model before
-    /// each step and after the last.
+    /// Pegasos on the batches in turn, which is subgradient descent if there is only one: the model
+    /// before each step and after the last.
     fn descend(
         &self,
         batches: &[Vec<usize>],
@@ -397,7 +397,7 @@ impl<'a, L: Loss> Twin<'a, L> {
     ) -> Vec<Vec<f64>> {
         let mut w = self.zero();
         let mut iterates = vec![w.clone()];
-        // A short batch is a part of a step.
+        // A short batch makes part of a step.
         let size = batches[0].len() as f64;
         let mut t = 0.0;
         for batch in batches.iter().cycle().take(steps) {
@@ -472,8 +472,8 @@ impl<'a, L: Loss> Twin<'a, L> {
 const TWIN_ROWS: usize = 23;
 const LAMBDA: f64 = 0.07;
 
-/// Pegasos, with these settings, is the algorithm written out, with steps of `eta(t)`; so is an
-/// iterate drawn from it.
+/// Pegasos with these settings is the published algorithm with steps of `eta(t)`; an iterate drawn
+/// from it is one of that algorithm.
 fn check_pegasos<L: Loss>(
     loss: L,
     y: &[f64],
@@ -500,7 +500,7 @@ fn check_pegasos<L: Loss>(
     }
 }
 
-/// The average of Pegasos is the mean of the iterates of the algorithm written out.
+/// The average of Pegasos is the mean of the iterates of the published algorithm.
 fn check_pegasos_average<L: Loss>(
     loss: L,
     y: &[f64],
@@ -527,7 +527,7 @@ fn check_pegasos_average<L: Loss>(
     assert_close(&stream.mean.coef, &mean(&expected[..steps]), 1e-10, &what);
 }
 
-/// Fractions `T0 / T`, and the steps that they mean.
+/// Fractions `T0 / T`, and the corresponding steps.
 fn starts(steps: usize) -> impl Iterator<Item = (f64, usize)> {
     let fractions = [0.0, 0.5, 0.7].into_iter();
     fractions.map(move |fraction| (fraction, (fraction * steps as f64).round() as usize))
@@ -591,7 +591,7 @@ fn pegasos_is_the_published_algorithm() {
     }
 }
 
-/// For a loss whose slope is not bounded the steps of Pegasos begin at a safe length.
+/// For a loss whose slope is unbounded, the steps of Pegasos begin at a safe length.
 #[test]
 fn pegasos_begins_with_a_constant_step_on_the_squared_loss() {
     let data = Data::new(TWIN_ROWS, D, 32);
@@ -615,7 +615,7 @@ fn pegasos_begins_with_a_constant_step_on_the_squared_loss() {
     }
 }
 
-/// Steps that leave only `1 - share` of `w`, so that its scale is soon too small for a number.
+/// Steps that leave only `1 - share` of `w`, so that its scale soon underflows.
 fn forgetful(share: f64, project: bool) -> (Pegasos, f64) {
     let eta0 = share / LAMBDA;
     let settings = Pegasos {
@@ -632,7 +632,7 @@ const FORGOTTEN: [f64; 5] = [0.6, 0.9, 0.999, 1.0 - 1e-9, 1.0];
 
 #[test]
 fn scales_are_folded_without_a_trace() {
-    // Long enough for several folds at 100 digits each.
+    // Long enough for the scale to be folded into `w` several times, at 100 digits each.
     let data = Data::new(600, D, 33);
     for share in FORGOTTEN {
         for project in [false, true] {
@@ -652,7 +652,7 @@ fn averages_do_not_cancel_where_steps_forget() {
             check_pegasos_average(Hinge, &data.labels, &data.dense, &settings, |_| eta0);
         }
     }
-    // An ordinary step on a long epoch.
+    // A typical step in a long epoch.
     let data = Data::new(6000, D, 33);
     for share in [0.01, 0.03, 0.1] {
         let (settings, eta0) = forgetful(share, false);
@@ -660,12 +660,12 @@ fn averages_do_not_cancel_where_steps_forget() {
     }
 }
 
-/// Asdca with these settings is the recursion written out; so is its average.
+/// Asdca with these settings is the published recursion, and its average is that of the recursion.
 fn check_asdca<L: Loss>(loss: L, y: &[f64], x: &[f64], settings: &Asdca, lambda: f64) {
     let rows = &dense(x, D);
     let problem = plain(rows, y, loss, lambda);
     let twin = Twin::of(&problem, loss, x, y);
-    // Empty rows do not move.
+    // Empty rows never change.
     let mut moving = twin.all();
     moving.retain(|&i| dot(twin.x[i], twin.x[i]) > 0.0);
     let m = settings.batch_size.min(moving.len());
@@ -714,7 +714,8 @@ fn asdca_is_the_published_algorithm() {
     let data = Data::new(TWIN_ROWS, D, 34);
     for batch_size in [1, 5, TWIN_ROWS] {
         for lambda in [0.01, LAMBDA, 10.0] {
-            // Without a bound on theta/Q the recursion may diverge: large ones go with a large lambda.
+            // Without a bound on theta/Q the recursion may diverge, so large values are combined
+            // with a large lambda.
             let thetas: &[Option<f64>] = if lambda > 1.0 {
                 &[None, Some(0.3), Some(0.9), Some(1.0)]
             } else {
@@ -736,8 +737,8 @@ fn asdca_is_the_published_algorithm() {
     }
 }
 
-/// Subgradient descent with these steps is the algorithm written out; so are its average and its best
-/// iterate.
+/// Subgradient descent with these steps is the published algorithm, and so are its average and its
+/// best iterate.
 fn check_subgradient<L: Loss>(
     loss: L,
     y: &[f64],
@@ -794,7 +795,7 @@ fn subgradient_is_the_published_algorithm() {
     check_subgradient(Absolute, reals, x, scaled, |t| 2.0 / t.sqrt());
 }
 
-/// Projected gradient ascent on the dual is what the name says; so is its average.
+/// Projected gradient ascent on the dual does what the name says, and so does its average.
 fn check_dual_gradient<L: Loss>(loss: L, y: &[f64], x: &[f64], sigma: f64) {
     let rows = &dense(x, D);
     let problem = plain(rows, y, loss, LAMBDA);
@@ -835,7 +836,7 @@ fn dual_gradient_is_projected_gradient_ascent() {
     }
 }
 
-/// Batches large enough for sums to be cut into pieces.
+/// Batches large enough that their sums are split into pieces.
 #[test]
 fn large_batches_take_the_steps_written_out() {
     let data = Data::new(4000, 16, 37);
@@ -996,7 +997,7 @@ impl Visitor for Bounds<'_> {
         let free = 4.0 * slope * slope * share;
         let in_ball = (lambda * twin.primal(&twin.zero())).sqrt() + slope;
         let projected = in_ball * in_ball * share;
-        // Pegasos with all rows is deterministic, so that the theorem holds without an expectation.
+        // Pegasos with all rows is deterministic, so the theorem holds without an expectation.
         for (project, bound) in [(false, free), (true, projected)] {
             let pegasos = |batch_size, seed| Pegasos {
                 batch_size: Some(batch_size),
@@ -1020,14 +1021,14 @@ impl Visitor for Bounds<'_> {
             };
             let found = excess(&whole, steps as usize);
             assert!(found <= bound, "{} {found} > {bound}", L::NAME);
-            // Of single rows it speaks of the mean over their draws.
+            // For single rows the theorem is about the mean over the draws.
             let seeds = 0..10;
             let epochs = steps as usize / all;
             let sum: f64 = seeds.map(|seed| excess(&pegasos(1, seed), epochs)).sum();
             assert!(sum / 10.0 <= bound, "{} {sum} / 10 > {bound}", L::NAME);
         }
-        // The best iterate is better than the mean of all. With an intercept the method is the one
-        // on min_b P, whose subgradients are sums of centred rows.
+        // The best iterate is better than the mean of all. With an intercept, the method is
+        // subgradient descent on min_b P, whose subgradients are sums of centred rows.
         for fit_intercept in [false, true] {
             let lambda = Regularisation::Lambda(lambda);
             let problem = posed(rows, y, None, loss, lambda, fit_intercept).expect("valid");
@@ -1051,7 +1052,7 @@ fn subgradient_methods_are_within_their_bounds() {
     }
 }
 
-/// Which objective never moves the wrong way.
+/// The objective that never gets worse.
 struct Monotone<'a> {
     data: &'a Data,
     fit_intercept: bool,
@@ -1105,8 +1106,8 @@ fn the_dual_of_dual_gradient_never_falls_and_the_best_of_subgradient_never_rises
     }
 }
 
-/// The power iteration begins orthogonal to the direction of the long rows, and so finds a step that
-/// is four times too long: it has to be taken back.
+/// The power iteration starts orthogonal to the direction of the long rows and so finds a step that
+/// is four times too long, which has to be undone.
 #[test]
 fn a_step_of_dual_gradient_that_is_too_long_is_taken_back() {
     let x = [0.8, -0.7, 0.35, 0.4, -0.8, 0.7, 0.35, 0.4];
@@ -1139,7 +1140,7 @@ fn a_warm_start_goes_on_with_the_count_of_steps() {
                 problem,
                 &budget(0.0, 5),
                 Some(Start::from(&half)),
-                &mut Unwatched,
+                &mut NoMonitor,
             )
             .expect("valid");
         assert_close(&second.coef, &whole.coef, 1e-11, problem.loss_name());
@@ -1174,7 +1175,7 @@ fn a_warm_start_goes_on_with_the_count_of_steps() {
         check(&subgradient, &plain(rows, &data.labels, Hinge, LAMBDA), 10);
         check(&subgradient, &plain(rows, &data.reals, Squared, LAMBDA), 10);
     }
-    // The start of another solver is as good as any, and a wrong one is refused.
+    // A start from another solver is as good as any, and an invalid one is refused.
     let problem = plain(rows, &data.labels, Log, LAMBDA);
     let best = solve(&Sdca::default(), &problem, &budget(1e-9, 20_000));
     let go = |solver: &dyn Fn(&Fit) -> Result<Fit, Error>| {
@@ -1182,29 +1183,29 @@ fn a_warm_start_goes_on_with_the_count_of_steps() {
         assert_eq!((fit.epochs, fit.stop), (0.0, StopReason::Converged));
     };
     let tol = &budget(1e-6, 100);
-    go(&|fit| Subgradient::default().solve(&problem, tol, Some(fit.into()), &mut Unwatched));
-    go(&|fit| DualGradient::default().solve(&problem, tol, Some(fit.into()), &mut Unwatched));
-    go(&|fit| Pegasos::default().solve(&problem, tol, Some(fit.into()), &mut Unwatched));
+    go(&|fit| Subgradient::default().solve(&problem, tol, Some(fit.into()), &mut NoMonitor));
+    go(&|fit| DualGradient::default().solve(&problem, tol, Some(fit.into()), &mut NoMonitor));
+    go(&|fit| Pegasos::default().solve(&problem, tol, Some(fit.into()), &mut NoMonitor));
     let longer = [best.coef.clone(), vec![0.0]].concat();
     let wrong = Start {
         coef: &longer,
         ..Start::from(&best)
     };
-    let refused = Pegasos::default().solve(&problem, tol, Some(wrong), &mut Unwatched);
+    let refused = Pegasos::default().solve(&problem, tol, Some(wrong), &mut NoMonitor);
     assert!(matches!(refused, Err(Error::Length { .. })));
     for steps in [f64::NAN, f64::INFINITY, -1.0] {
         let wrong = Start {
             steps,
             ..Start::from(&best)
         };
-        let refused = Pegasos::default().solve(&problem, tol, Some(wrong), &mut Unwatched);
+        let refused = Pegasos::default().solve(&problem, tol, Some(wrong), &mut NoMonitor);
         assert!(matches!(refused, Err(Error::Parameter { .. })));
-        let refused = Subgradient::default().solve(&problem, tol, Some(wrong), &mut Unwatched);
+        let refused = Subgradient::default().solve(&problem, tol, Some(wrong), &mut NoMonitor);
         assert!(matches!(refused, Err(Error::Parameter { .. })));
     }
 }
 
-/// The same data, once with whole numbers as weights and once with rows repeated so many times.
+/// The same data, once with integer weights and once with repeated rows.
 struct Counted<'a> {
     data: &'a Data,
     fit_intercept: bool,
@@ -1233,7 +1234,7 @@ impl Visitor for Counted<'_> {
             problems: [&weighted, &repeated],
         };
         same.check(&DualGradient::default());
-        // The best intercept of a loss with kinks is any of an interval.
+        // For a loss with kinks, any intercept in an interval may be the best one.
         if !self.fit_intercept || loss.smoothness() > 0.0 {
             same.check(&Subgradient::default());
         }
@@ -1262,13 +1263,13 @@ impl Visitor for Counted<'_> {
     }
 }
 
-/// One problem, put in two ways.
+/// One problem in two formulations.
 struct Same<'a> {
     problems: [&'a Problem<'a>; 2],
 }
 
 impl Same<'_> {
-    /// A solver that takes all rows at a time does the same on both.
+    /// A solver that uses all rows at a time does the same on both.
     fn check(&self, solver: &impl Solver) {
         let [one, other] = self.problems;
         let one = solve(solver, one, &budget(0.0, 12));
@@ -1280,7 +1281,7 @@ impl Same<'_> {
 }
 
 impl Counted<'_> {
-    /// Both certificates hold the one optimum.
+    /// Both certificates contain the same optimum.
     fn overlap(&self, name: &str, one: Certificate, other: Certificate) {
         let rounding = 1e-13 * one.primal.abs();
         assert!(
@@ -1317,11 +1318,11 @@ fn part_of<'a, L: Loss>(
     Problem::part(data, targets, loss, regularisation, fit_intercept)
 }
 
-/// The first and the second part of a stream again and again.
+/// The first and the second part of a stream, alternating.
 fn stream(settings: &Pegasos, parts: &[Problem<'_>], passes: usize) -> Stream {
     let mut stream = None;
     for part in parts.iter().cycle().take(passes * parts.len()) {
-        let next = settings.partial_solve(part, stream, &mut Unwatched);
+        let next = settings.partial_solve(part, stream, &mut NoMonitor);
         stream = Some(next.expect("not interrupted"));
     }
     stream.expect("a pass")
@@ -1347,7 +1348,7 @@ fn a_stream_of_the_whole_data_is_a_run() {
         let (models, fit) = iterates(settings, &problem, steps, per_epoch);
         let stream = stream(settings, &[problem], passes);
         let what = format!("{} {settings:?} {fit_intercept}", L::NAME);
-        // A short batch is a part of a step.
+        // A short batch makes part of a step.
         let size = settings.batch_size.expect("given");
         let expected = (passes * y.len()) as f64 / size as f64;
         assert!((stream.steps - expected).abs() < 1e-9 && (fit.steps - expected).abs() < 1e-9);
@@ -1361,7 +1362,7 @@ fn a_stream_of_the_whole_data_is_a_run() {
         for project in [false, true] {
             for fit_intercept in [false, true] {
                 if project && fit_intercept {
-                    // A stream does not know the best constant of all rows: its ball is larger.
+                    // A stream does not know the best constant of all rows, so its ball is larger.
                     continue;
                 }
                 let settings = &Pegasos {
@@ -1390,7 +1391,7 @@ fn the_parts_of_a_stream_are_one_pass() {
     let (first, second) = (dense(&x[..20 * D], D), dense(&x[20 * D..], D));
     let part = |rows, y| part_of(rows, y, Log, lambda, false).expect("valid");
     let parts = [part(&first, &y[..20]), part(&second, &y[20..])];
-    // Without a size given, a batch of a stream is a row.
+    // By default, a batch of a stream is one row.
     let settings = Pegasos {
         sampling: Sampling::Cyclic,
         ..Pegasos::default()
@@ -1406,7 +1407,8 @@ fn the_parts_of_a_stream_are_one_pass() {
     assert_eq!(stream.steps, 150.0);
 }
 
-/// The mean of a stream with an intercept, too, is that of its models: parts of one row show them all.
+/// With an intercept, too, the mean of a stream is the mean of its models; parts of one row each
+/// expose them all.
 #[test]
 fn the_mean_of_a_stream_is_the_mean_of_its_models() {
     let data = Data::new(40, D, 65);
@@ -1424,7 +1426,7 @@ fn the_mean_of_a_stream_is_the_mean_of_its_models() {
         let first_rows = dense(&x[..10 * D], D);
         let first = part(&first_rows, &data.reals[..10]);
         let mut stream = settings
-            .partial_solve(&first, None, &mut Unwatched)
+            .partial_solve(&first, None, &mut NoMonitor)
             .expect("not interrupted");
         let (mut sum, mut intercepts) = (stream.mean.coef.clone(), 10.0 * stream.mean.intercept);
         for sum in &mut sum {
@@ -1438,7 +1440,7 @@ fn the_mean_of_a_stream_is_the_mean_of_its_models() {
             let row = dense(&x[i * D..][..D], D);
             let next = part(&row, &data.reals[i..=i]);
             stream = settings
-                .partial_solve(&next, Some(stream), &mut Unwatched)
+                .partial_solve(&next, Some(stream), &mut NoMonitor)
                 .expect("not interrupted");
         }
         assert_eq!(stream.steps, 40.0);
@@ -1461,16 +1463,16 @@ fn bad_settings_are_named() {
         other => panic!("{other:?}"),
     };
     let pegasos = |settings: Pegasos| {
-        let streamed = settings.partial_solve(&problem, None, &mut Unwatched).err();
-        let result = settings.solve(&problem, settled, None, &mut Unwatched);
+        let streamed = settings.partial_solve(&problem, None, &mut NoMonitor).err();
+        let result = settings.solve(&problem, settled, None, &mut NoMonitor);
         assert_eq!(streamed, result.as_ref().err().cloned());
         name(result)
     };
-    let asdca = |settings: Asdca| name(settings.solve(&problem, settled, None, &mut Unwatched));
+    let asdca = |settings: Asdca| name(settings.solve(&problem, settled, None, &mut NoMonitor));
     let subgradient =
-        |settings: Subgradient| name(settings.solve(&problem, settled, None, &mut Unwatched));
+        |settings: Subgradient| name(settings.solve(&problem, settled, None, &mut NoMonitor));
     let dual_gradient =
-        |settings: DualGradient| name(settings.solve(&problem, settled, None, &mut Unwatched));
+        |settings: DualGradient| name(settings.solve(&problem, settled, None, &mut NoMonitor));
     let batch_size = Some(0);
     let empty = Pegasos {
         batch_size,
@@ -1555,7 +1557,7 @@ fn asdca_names_a_smooth_relative() {
         fn visit<L: Loss>(self, loss: L) -> Self::Out {
             let rows = &dense(&self.0.dense, D);
             let problem = plain(rows, self.0.targets(L::TARGET), loss, LAMBDA);
-            let result = Asdca::default().solve(&problem, &budget(0.1, 10), None, &mut Unwatched);
+            let result = Asdca::default().solve(&problem, &budget(0.1, 10), None, &mut NoMonitor);
             result.err().map(|error| (error, L::SMOOTH_RELATIVE))
         }
     }
@@ -1578,7 +1580,7 @@ fn asdca_names_a_smooth_relative() {
     }
 }
 
-/// A run that ends, ends with numbers.
+/// A run that ends returns finite numbers.
 #[track_caller]
 fn assert_numbers(result: Result<Fit, Error>, what: &str) -> Option<Fit> {
     match result {
@@ -1623,8 +1625,8 @@ fn steps_that_are_too_long_are_an_error() {
             };
             for epochs in [1, 2, 3, 1000] {
                 let budget = &budget(1e-4, epochs);
-                let one = pegasos.solve(&problem, budget, None, &mut Unwatched);
-                let other = subgradient.solve(&problem, budget, None, &mut Unwatched);
+                let one = pegasos.solve(&problem, budget, None, &mut NoMonitor);
+                let other = subgradient.solve(&problem, budget, None, &mut NoMonitor);
                 let found = assert_numbers(one, &format!("{pegasos:?}"));
                 assert!(found.is_none() || epochs < 1000, "{pegasos:?}");
                 let found = assert_numbers(other, &format!("{subgradient:?}"));
@@ -1637,14 +1639,14 @@ fn steps_that_are_too_long_are_an_error() {
         };
         let mut stream = None;
         let failed = (0..1000).find_map(|_| {
-            let next = pegasos.partial_solve(&problem, stream.take(), &mut Unwatched);
+            let next = pegasos.partial_solve(&problem, stream.take(), &mut NoMonitor);
             next.map(|next| stream = Some(next)).err()
         });
         assert!(matches!(failed, Some(Error::Diverged { .. })));
     }
 }
 
-/// All solvers on one problem of extreme numbers.
+/// All solvers on a problem with extreme numbers.
 struct Extreme<'a> {
     x: &'a [f64],
     n_cols: usize,
@@ -1679,7 +1681,7 @@ impl Visitor for Extreme<'_> {
                     batch_size,
                     ..Pegasos::default()
                 };
-                let fit = settings.solve(&problem, budget, None, &mut Unwatched);
+                let fit = settings.solve(&problem, budget, None, &mut NoMonitor);
                 assert_numbers(fit, &format!("{what} {settings:?}"));
             };
             pegasos(false, None);
@@ -1689,20 +1691,20 @@ impl Visitor for Extreme<'_> {
                 output: (output != Output::Last).then_some(output),
                 ..Subgradient::default()
             };
-            let fit = settings.solve(&problem, budget, None, &mut Unwatched);
+            let fit = settings.solve(&problem, budget, None, &mut NoMonitor);
             assert_numbers(fit, &format!("{what} {settings:?}"));
             let settings = DualGradient {
                 output,
                 ..DualGradient::default()
             };
-            let fit = settings.solve(&problem, budget, None, &mut Unwatched);
+            let fit = settings.solve(&problem, budget, None, &mut NoMonitor);
             assert_numbers(fit, &format!("{what} {settings:?}"));
             if loss.smoothness() > 0.0 {
                 let settings = Asdca {
                     output,
                     ..Asdca::default()
                 };
-                let fit = settings.solve(&problem, budget, None, &mut Unwatched);
+                let fit = settings.solve(&problem, budget, None, &mut NoMonitor);
                 assert_numbers(fit, &format!("{what} {settings:?}"));
             }
         }
@@ -1754,8 +1756,8 @@ fn extreme_numbers_give_a_truthful_result_or_an_error() {
     }
 }
 
-/// Nothing but the projection bounds the steps of a loss whose slope is neither bounded nor continuous
-/// to a constant: it is on whether asked for or not.
+/// For a loss whose slope is neither bounded nor Lipschitz-continuous, only the projection bounds
+/// the steps, so it is on whether requested or not.
 #[test]
 fn poisson_is_always_projected() {
     let data = Data::new(60, D, 74);
@@ -1781,7 +1783,8 @@ fn poisson_is_always_projected() {
     }
 }
 
-/// Pixels, as in the set skin: three columns of bytes, and labels that they tell apart but for noise.
+/// Pixels, as in the data set skin: three columns of bytes, and labels that they determine up to
+/// noise.
 fn pixels(seed: u32) -> (Vec<f64>, Vec<f64>) {
     let mut state = seed;
     let mut uniform = || {
@@ -1800,8 +1803,9 @@ fn pixels(seed: u32) -> (Vec<f64>, Vec<f64>) {
     (x, y)
 }
 
-/// At a large C the rows at the margin span fewer directions than there are columns. What was left along the
-/// others, where the Hessian is `lambda` beside squares of bytes, used to end runs short of the tolerance.
+/// At a large C, the rows at the margin span fewer directions than there are columns. The error
+/// along the other directions, where the Hessian is `lambda` compared with squares of bytes, used
+/// to end runs short of the tolerance.
 #[test]
 fn bytes_and_a_large_c_are_certified_to_nine_digits() {
     for seed in 1..=8 {
@@ -1821,8 +1825,9 @@ fn bytes_and_a_large_c_are_certified_to_nine_digits() {
     }
 }
 
-/// On columns of very different sizes, rounding of the dual values spoils their model: what is returned is never
-/// worse than no model, whatever ends the run, and what was tried in vain is not shown.
+/// On columns of very different scales, rounding of the dual values spoils their model: what is
+/// returned is never worse than zero coefficients, whatever ends the run, and failed attempts do
+/// not appear in the history.
 #[test]
 fn a_system_that_rounding_spoils_is_no_model() {
     let (x, y) = pixels(2);
@@ -1834,7 +1839,7 @@ fn a_system_that_rounding_spoils_is_no_model() {
     for c in [1.0, 1e6, 1e9] {
         let c = Regularisation::C(c);
         let ridge = posed(&rows, &y, None, Squared, c, false).expect("valid");
-        // The last tolerance is beyond what numbers of this precision can prove.
+        // The last tolerance cannot be proved in double precision.
         for (tol, max_time) in [
             (1e-6, Some(std::time::Duration::ZERO)),
             (1e-6, None),
@@ -1855,7 +1860,7 @@ fn a_system_that_rounding_spoils_is_no_model() {
     }
 }
 
-/// The weight of one label is next to nothing beside that of the other.
+/// The weight of one label is negligible relative to that of the other.
 #[test]
 fn the_first_point_is_certified_for_any_balance_of_the_labels() {
     let rows = vec![0.0; 400];
@@ -1868,7 +1873,7 @@ fn the_first_point_is_certified_for_any_balance_of_the_labels() {
         let problem =
             posed(&rows, &y, Some(&weights), Log, Regularisation::C(1.0), true).expect("valid");
         let fit = solve(&Sdca::default(), &problem, &budget(1e-4, 50));
-        // -s log s - (1 - s) log(1 - s), for the best b.
+        // -s log s - (1 - s) log(1 - s), at the best b.
         let s = weights[3] / (399.0 + weights[3]);
         let exact = -s * s.ln() - (1.0 - s) * (-s).ln_1p();
         let primal = fit.history[0].certificate.primal;
@@ -1879,8 +1884,8 @@ fn the_first_point_is_certified_for_any_balance_of_the_labels() {
     }
 }
 
-/// Newton's method needs no passes before it where it costs no more than they would: one step, of two epochs, for the
-/// squared loss.
+/// Newton's method needs no preceding passes if it costs no more than they would: one step, of two
+/// epochs, for the squared loss.
 #[test]
 fn few_columns_are_a_system_of_equations_at_once() {
     let (x, y) = pixels(1);
@@ -1892,23 +1897,23 @@ fn few_columns_are_a_system_of_equations_at_once() {
         assert_eq!(fit.stop, StopReason::Converged);
         assert_eq!((fit.epochs, fit.history.len()), (2.0, 2));
         assert!(fit.certificate.gap.abs() <= 1e-12 * fit.certificate.primal);
-        // That many epochs are not always granted.
+        // That many epochs are not always allowed.
         let short = solve(&Sdca::default(), &ridge, &budget(1e-4, 1));
         assert_eq!((short.stop, short.epochs), (StopReason::Converged, 1.0));
-        // What no weight gives a say is still to be finite.
+        // Values with zero weight must still be finite.
         let mut spoilt = x.clone();
         spoilt[3 * 17] = f64::INFINITY;
         let mut weights = vec![1.0; y.len()];
         weights[17] = 0.0;
         let spoilt = dense(&spoilt, 3);
         let ridge = posed(&spoilt, &y, Some(&weights), Squared, c, intercept).expect("valid");
-        let refused = Sdca::default().solve(&ridge, &budget(1e-4, 1000), None, &mut Unwatched);
+        let refused = Sdca::default().solve(&ridge, &budget(1e-4, 1000), None, &mut NoMonitor);
         assert!(matches!(refused, Err(Error::Overflow { .. })));
         let logistic = posed(&rows, &y, None, Log, c, intercept).expect("valid");
         let fit = solve(&Sdca::default(), &logistic, &budget(1e-4, 1000));
         assert_eq!(fit.stop, StopReason::Converged);
         assert_eq!(fit.history[1].phase, Phase::Newton);
-        // Short rows for their C: a few passes are less.
+        // The rows are short for this C, so a few passes are cheaper.
         let c = Regularisation::C(1e-7);
         let easy = posed(&rows, &y, None, SquaredHinge, c, intercept).expect("valid");
         let fit = solve(&Sdca::default(), &easy, &budget(1e-4, 1000));

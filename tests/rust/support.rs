@@ -7,7 +7,7 @@ use sdca_rs::order::Generator;
 use sdca_rs::problem::{Problem, Regularisation};
 use sdca_rs::rows::{Csr, Dense, Pattern};
 
-/// Rows of any kind, which problems borrow again and again.
+/// Rows in any storage format, to be borrowed by several problems.
 pub(crate) trait Stored: Sync {
     fn stored(&self) -> Storage<'_>;
 }
@@ -30,7 +30,7 @@ stored!(
     Pattern<'_, i32>
 );
 
-/// A problem with data of its own.
+/// A problem that owns its data.
 pub(crate) fn posed<'a, R: Stored, L: Loss>(
     rows: &'a R,
     targets: &'a [f64],
@@ -43,7 +43,7 @@ pub(crate) fn posed<'a, R: Stored, L: Loss>(
     Problem::new(data, targets, loss, regularisation, fit_intercept)
 }
 
-/// A dense matrix, row by row, with the same matrix in compressed rows.
+/// A dense matrix in row-major order, and the same matrix in compressed rows.
 pub(crate) struct Data {
     pub(crate) n_rows: usize,
     pub(crate) n_cols: usize,
@@ -58,7 +58,7 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// About half of the entries are 0, one row is empty, one weight is 0.
+    /// About half of the entries are 0, one row is empty, and one weight is 0.
     pub(crate) fn new(n_rows: usize, n_cols: usize, seed: u64) -> Self {
         let mut generator = Generator::new(seed);
         let mut uniform = move || generator.below(1 << 40) as f64 / (1u64 << 40) as f64;
@@ -101,7 +101,7 @@ impl Data {
         }
     }
 
-    /// As [`Self::new`], but all entries of a row that are not 0 have the same value.
+    /// As [`Self::new`], except that all non-zero entries of a row have the same value.
     pub(crate) fn with_one_value_in_each_row(n_rows: usize, n_cols: usize, seed: u64) -> Self {
         let mut data = Self::new(n_rows, n_cols, seed);
         for i in 0..n_rows {

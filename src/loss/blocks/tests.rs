@@ -7,7 +7,7 @@ struct Compare;
 impl Visitor for Compare {
     type Out = ();
 
-    /// 19 rows, of which one has weight 0 and an infinite conjugate.
+    /// 19 rows, one of which has weight 0 and an infinite conjugate.
     fn visit<L: Loss>(self, loss: L) {
         let number = |i: i32| f64::from(i);
         let p: Vec<f64> = (0..19).map(|i| 0.7 * number(i) - 6.0).collect();
@@ -20,12 +20,12 @@ impl Visitor for Compare {
         let mut a = vec![0.0; 19];
         for c in [Some(c.as_slice()), None] {
             loss.dual_values(
-                Along {
+                LinePoint {
                     p: &p,
                     t: 0.5,
                     d: &d,
                 },
-                Labels { y: &y, c },
+                TargetBlock { y: &y, c },
                 &mut a,
             );
             for i in 0..19 {
@@ -39,9 +39,9 @@ impl Visitor for Compare {
             }
         }
         for c in [None, Some(c.as_slice())] {
-            // Out of the range of the losses that have one.
+            // Out of range, for losses with a bounded dual range.
             a[4] = if c.is_some() { 1e300 } else { a[3] };
-            let labels = Labels { y: &y, c };
+            let targets = TargetBlock { y: &y, c };
             let weight = |i: usize| c.map_or(1.0, |c| c[i]);
             let counts = |i: &usize| weight(*i) > 0.0;
             let naive = |term: &dyn Fn(usize) -> f64| -> f64 {
@@ -51,8 +51,8 @@ impl Visitor for Compare {
                 found == expected || (found - expected).abs() <= 1e-13 * expected.abs()
             };
             let value = naive(&|i| loss.value(p[i] + 0.3, y[i]));
-            assert!(close(loss.values(&p, 0.3, labels), value), "{}", L::NAME);
-            let both = loss.values_and_slopes(&p, 0.3, labels);
+            assert!(close(loss.values(&p, 0.3, targets), value), "{}", L::NAME);
+            let both = loss.values_and_slopes(&p, 0.3, targets);
             assert!(close(both.0, value), "{}", L::NAME);
             let slope = naive(&|i| loss.slope(p[i] + 0.3, y[i]));
             assert!(
@@ -61,23 +61,27 @@ impl Visitor for Compare {
                 L::NAME
             );
             let size = |p: f64, y: f64| {
-                let d = 0.01 * (p.abs() + linked::<L>(y).abs());
+                let d = 0.01 * (p.abs() + target_as_prediction::<L>(y).abs());
                 let (left, right) = (loss.slope(p - d, y), loss.slope(p + d, y));
                 left.abs().max(right.abs()) * d
             };
             let sizes = naive(&|i| size(p[i] + 0.3, y[i]));
-            let found = loss.rounding(&p, 0.01, 0.3, labels);
+            let found = loss.rounding(&p, 0.01, 0.3, targets);
             assert!(close(found, sizes), "{}", L::NAME);
             let conjugate = naive(&|i| loss.conjugate(a[i], y[i]));
-            assert!(close(loss.conjugates(&a, labels), conjugate), "{}", L::NAME);
+            assert!(
+                close(loss.conjugates(&a, targets), conjugate),
+                "{}",
+                L::NAME
+            );
             let change = naive(&|i| loss.value(p[i] + 0.5 * d[i], y[i]) - loss.value(p[i], y[i]));
             let found = loss.changes(
-                Along {
+                LinePoint {
                     p: &p,
                     t: 0.5,
                     d: &d,
                 },
-                labels,
+                targets,
             );
             assert!(
                 (found - change).abs() <= 1e-12 * (1.0 + value.abs()),
@@ -90,7 +94,7 @@ impl Visitor for Compare {
     }
 }
 
-/// The least target that the loss takes.
+/// The smallest target that the loss accepts (or -1).
 fn least<L: Loss>() -> f64 {
     if L::TARGET.accepts(-1.0) { -1.0 } else { 0.0 }
 }

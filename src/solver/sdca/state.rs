@@ -6,7 +6,7 @@ use crate::loss::Loss;
 use crate::memory;
 use crate::problem::Problem;
 use crate::rows::Rows;
-use crate::run::Watch;
+use crate::run::RunContext;
 use crate::solver::Start;
 use crate::solver::frame::{Frame, Sum};
 use crate::solver::momentum::Iterate;
@@ -52,7 +52,7 @@ impl State {
     pub(super) fn new(
         problem: &Problem<'_>,
         start: Option<Start<'_>>,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(Self, Vec<u32>), Error> {
         let n_rows = problem.n_rows();
         let start = start.map(|start| start.dual_for(problem)).transpose()?;
@@ -92,7 +92,7 @@ impl State {
     pub(super) fn refresh(
         &mut self,
         problem: &Problem<'_>,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let rows = &self.rows;
         let share = |i: usize| problem.rate(i) * rows[i].a;
@@ -108,7 +108,7 @@ impl State {
         &mut self,
         problem: &Problem<'_>,
         head: Head,
-        watch: &mut Watch<'_>,
+        watch: &mut RunContext<'_>,
     ) -> Result<u64, Error> {
         for (row, a) in self.rows.iter_mut().zip(head.dual) {
             if row.q > 0.0 {
@@ -116,7 +116,7 @@ impl State {
             }
         }
         self.centre = head.centre;
-        watch.charge(head.seconds);
+        watch.add_earlier_time(head.seconds);
         self.refresh(problem, watch)?;
         Ok(head.steps)
     }
@@ -165,7 +165,7 @@ impl State {
     fn prefetch<R: Rows>(&self, rows: &R, visits: &[u32], k: usize) {
         if let Some(&i) = visits.get(k + FAR) {
             prefetch(&self.rows, i as usize, i as usize + 1);
-            rows.prefetch_place(i as usize);
+            rows.prefetch_pointers(i as usize);
         }
         if let Some(&i) = visits.get(k + NEAR) {
             rows.prefetch(i as usize);

@@ -1,10 +1,10 @@
-//! The threads of a run.
+//! The threads that share the work of a run.
 //!
-//! Work is cut into parts that depend on the data alone, and results come back in the order of the
-//! parts: they have the same bits for any number of threads.
+//! Work is split into parts that depend only on the data, and results are combined in the order of
+//! the parts, so they are bitwise identical for any number of threads.
 //!
-//! Nothing here is generic in the work, so that it is compiled once: it calls the work once for each
-//! part.
+//! Nothing here is generic in the work, so this is compiled only once. The price is one indirect
+//! call per part.
 
 use std::ops::Range;
 
@@ -13,15 +13,15 @@ use rayon::prelude::*;
 use crate::error::Error;
 use crate::one_vs_rest;
 
-/// The threads that share work.
+/// A pool of threads, or the calling thread alone.
 #[derive(Debug, Default)]
-pub(crate) struct Crew {
-    /// None beside the calling one.
+pub(crate) struct ThreadPool {
+    /// `None`: the calling thread alone.
     pool: Option<rayon::ThreadPool>,
 }
 
-impl Crew {
-    /// Up to `n_threads` threads if the work is worth sharing, else the calling one alone.
+impl ThreadPool {
+    /// Up to `n_threads` threads if the work is worth sharing, otherwise only the calling thread.
     pub(crate) fn new(n_threads: usize, is_worth_sharing: bool) -> Result<Self, Error> {
         let pool = if n_threads > 1 && is_worth_sharing {
             Some(one_vs_rest::pool(n_threads)?)
@@ -31,12 +31,12 @@ impl Crew {
         Ok(Self { pool })
     }
 
-    /// Whether there are several.
+    /// Whether there are several threads.
     pub(crate) fn is_shared(&self) -> bool {
         self.pool.is_some()
     }
 
-    /// `work(part)` for each part.
+    /// Returns `work(part)` for each part, in order.
     pub(crate) fn map<T: Send>(
         &self,
         parts: Range<usize>,
@@ -50,8 +50,8 @@ impl Crew {
         }
     }
 
-    /// `work(number, items)` for each part of `size` items.
-    pub(crate) fn change<T: Send>(
+    /// Calls `work(number, items)` for each chunk of `size` items.
+    pub(crate) fn for_chunks<T: Send>(
         &self,
         items: &mut [T],
         size: usize,
