@@ -46,8 +46,11 @@ test-rust: need-cargo ## run the Rust tests and examples only
 	cargo test --locked --features serde,sprs --doc sources
 	for file in examples/*.rs; do cargo run --locked --quiet --example $$(basename $$file .rs) || exit 1; done
 
+# Side by side, but for those that measure how long an interrupt or a fault takes.
+TIMED := tests/test_faults.py tests/test_watchdog.py
 test-python: $(EXTRA)test.stamp ## run the Python tests only
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist worksteal $(TIMED:%=--ignore=%)
+	$(BIN)/pytest $(TIMED)
 
 lint: lint-rust lint-python ## check format, lints and types, Rust and Python
 

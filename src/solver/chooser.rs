@@ -2,7 +2,7 @@
 //!
 //! [`choose`] is asked after each evaluation. It looks at the history of the run, which has no times in it that count, and
 //! at what each mechanism is foreseen to cost ([`super::schedule`] and [`super::hessian`] count work in nanoseconds of a
-//! common machine; `benches/costs.py` prints them beside what they cost here). So it chooses the same on all machines.
+//! common machine; `cargo bench --bench foreseen` prints them beside what they cost here). So it chooses the same on all machines.
 //!
 //! The numbers that it decides by are those of [`TUNING`].
 

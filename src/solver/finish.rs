@@ -68,10 +68,21 @@ impl<'p, 'a> Finish<'p, 'a> {
             true => loss.newton_steps(),
             false => STEPS_AT_KINKS,
         };
-        let (may_sample, rows) = (sample::suits(loss), problem.rows());
+        let (iteration, way) = Self::iteration_work(problem, columns, free);
+        (iterations * iteration, way)
+    }
+
+    /// The same of one iteration.
+    pub(crate) fn iteration_work(
+        problem: &Problem<'_>,
+        columns: &Columns,
+        free: usize,
+    ) -> (f64, Way) {
+        let (loss, rows) = (problem.loss(), problem.rows());
+        let may_sample = sample::suits(loss);
         let (way, system) =
             hessian::cheapest((rows, loss.is_quadratic()), columns, free, may_sample);
-        (iterations * (schedule::work(problem, 10.0) + system), way)
+        (schedule::work(problem, 10.0) + system, way)
     }
 
     /// The same as for [`Self::work`], where nothing is known yet of which rows are going to lie flat.

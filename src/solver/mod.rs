@@ -43,6 +43,32 @@ use crate::memory::IntoVec as _;
 use crate::problem::Problem;
 use crate::run::{Budget, Fit, Monitor, NoMonitor, parameter};
 
+/// What the chooser takes an epoch, an evaluation and an iteration of Newton's method for, in nanoseconds, if all rows are
+/// in its systems; and how it solves these. For `benches/foreseen.rs`.
+#[doc(hidden)]
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct Costs {
+    pub epoch: f64,
+    pub evaluation: f64,
+    pub iteration: f64,
+    pub way: String,
+}
+
+/// See [`Costs`].
+#[doc(hidden)]
+pub fn costs(problem: &Problem<'_>) -> Costs {
+    let epoch = schedule::epoch_work(problem);
+    let (columns, all) = (problem.data().columns(), problem.n_rows());
+    let (iteration, way) = finish::Finish::iteration_work(problem, columns, all);
+    Costs {
+        epoch,
+        evaluation: epoch * schedule::evaluation_cost(problem),
+        iteration,
+        way: format!("{way:?}"),
+    }
+}
+
 /// Where an earlier run ended, for a run that goes on from there. Rows, and classes, must be the
 /// same; targets, loss and regularisation may differ. Each solver takes the part that it needs.
 ///

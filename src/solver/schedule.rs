@@ -131,7 +131,7 @@ pub(crate) fn epoch_work(problem: &Problem<'_>) -> f64 {
 
 /// Cost of an evaluation in epochs: two passes in the order of memory, and some evaluations of the
 /// loss per row.
-fn evaluation_cost(problem: &Problem<'_>) -> f64 {
+pub(crate) fn evaluation_cost(problem: &Problem<'_>) -> f64 {
     let per_row = if problem.fit_intercept() { 15.0 } else { 8.0 };
     work(problem, per_row) / epoch_work(problem)
 }
