@@ -111,11 +111,11 @@ pub(crate) trait Process {
 
     /// Chooses how to go on, after each evaluation of the run that does not end it: the one of the start included, but not
     /// after the last epoch. `present` is what has been found now, whether it is the best point or not. `Break` ends the
-    /// run: there is nothing left to be gained.
+    /// run: there is nothing left to be gained. The predictions of `best` may have been dropped.
     fn choose(
         &mut self,
         _present: Certificate,
-        _best: &Point,
+        _best: &mut Point,
         _history: &[Record],
         _watch: &mut RunContext<'_>,
     ) -> Result<ControlFlow<StopReason>, Error> {
@@ -266,6 +266,8 @@ impl<'p, 'a> Driver<'p, 'a> {
             let mut point = match keep {
                 Keep::Latest => std::mem::take(&mut self.best),
                 Keep::HighestBound | Keep::Best { .. } => {
+                    // Two points take memory enough without the predictions of both.
+                    self.best.predictions = Vec::new();
                     self.fresh.search_from(self.best.intercept);
                     std::mem::take(&mut self.fresh)
                 }
@@ -281,6 +283,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             if keep.takes(&mut point, &self.best, self.budget.tol) {
                 std::mem::swap(&mut self.best, &mut point);
             }
+            point.predictions = Vec::new();
             self.fresh = point;
             record.certificate = self.best.certificate;
             if record.certificate.gap.is_nan() {
@@ -293,7 +296,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             let within = record.certificate.is_within(self.budget.tol);
             let stop = if within && self.step >= self.pace.least {
                 Some(StopReason::Converged)
-            } else if self.is_as_good_as_it_gets() {
+            } else if self.is_as_good_as_it_gets(watch)? {
                 Some(StopReason::Perfect)
             } else {
                 None
@@ -375,7 +378,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         process: &mut dyn Process,
         watch: &mut RunContext<'_>,
     ) -> Result<Option<StopReason>, Error> {
-        let answer = process.choose(self.present, &self.best, &self.history, watch)?;
+        let answer = process.choose(self.present, &mut self.best, &self.history, watch)?;
         Ok(answer.break_value())
     }
 
@@ -390,7 +393,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         } else {
             StopReason::MaxEpochs
         });
-        let is_perfect = self.is_perfect();
+        let is_perfect = self.is_perfect(watch)?;
         self.prefer_zero(watch)?;
         let certificate = self.best.certificate;
         if !certificate.primal.is_finite() {
@@ -465,25 +468,31 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// Whether the fit is perfect and the gap has not been halved since it was so before.
-    fn is_as_good_as_it_gets(&mut self) -> bool {
+    fn is_as_good_as_it_gets(&mut self, watch: &mut RunContext<'_>) -> Result<bool, Error> {
         let gap = self.best.certificate.gap;
-        let is_perfect = self.is_perfect();
+        let is_perfect = self.is_perfect(watch)?;
         let before = std::mem::replace(
             &mut self.perfect_gap,
             if is_perfect { gap } else { f64::INFINITY },
         );
-        is_perfect && (gap > 0.5 * before || gap <= 0.0)
+        Ok(is_perfect && (gap > 0.5 * before || gap <= 0.0))
     }
 
     /// Whether the fit is perfect, which is worth a look only at the start and where `P` has vanished.
-    fn is_perfect(&self) -> bool {
+    fn is_perfect(&mut self, watch: &mut RunContext<'_>) -> Result<bool, Error> {
         let first = self.history[0].certificate.primal;
         let Certificate { primal, gap, .. } = self.best.certificate;
+        let is_worth_a_look =
+            self.history.len() == 1 || primal <= 1e-8 * first || self.perfect_gap.is_finite();
+        if self.budget.tol == 0.0 || !is_worth_a_look {
+            return Ok(false);
+        }
+        if self.best.predictions.is_empty() {
+            self.problem.predict(&mut self.best, watch)?;
+        }
         // Less than the last digit of what there was.
         let is_nothing = self.from_zero && primal.max(gap) <= f64::EPSILON * first;
-        self.budget.tol > 0.0
-            && (self.history.len() == 1 || primal <= 1e-8 * first || self.perfect_gap.is_finite())
-            && (is_nothing || self.problem.is_perfect(&self.best))
+        Ok(is_nothing || self.problem.is_perfect(&self.best))
     }
 
     /// The step of the next evaluation of the run.

@@ -119,12 +119,15 @@ impl<'p, 'a> Finish<'p, 'a> {
     /// Where its `D` has fallen below that with which the method began, as rounding can make it where dual values are
     /// tiny, its model may be the better one all the same: then it is paired with the dual point of the best one.
     pub(crate) fn evaluate(
-        &self,
+        &mut self,
         aim: (f64, f64),
         (best, least_dual): (&Point, f64),
         point: &mut Point,
         watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
+        if point.predictions.is_empty() {
+            point.predictions = self.newton.lend();
+        }
         let (newton, problem) = (&self.newton, self.newton.problem());
         let (coef, of_newton) = (newton.coef().iter().copied(), newton.dual().iter().copied());
         point.search_from(newton.intercept());

@@ -100,6 +100,8 @@ pub(crate) struct Newton<'p, 'a> {
     idle: u32,
     /// The excess below which the present subproblem counts as solved.
     goal: f64,
+    /// Whether the next step is the first one on a quadratic loss: then it leads to the minimum, but for rounding.
+    is_first_parabola: bool,
 }
 
 impl<'p, 'a> Newton<'p, 'a> {
@@ -154,6 +156,7 @@ impl<'p, 'a> Newton<'p, 'a> {
             n_short: 0,
             may_soften,
             goal: 0.1 * target,
+            is_first_parabola: loss.is_quadratic(),
             first_u: u.duplicate(),
             u,
         };
@@ -205,6 +208,15 @@ impl<'p, 'a> Newton<'p, 'a> {
     /// The intercept of the rows as they are, not centred; 0 without one.
     pub(crate) fn intercept(&self) -> f64 {
         self.design.shift(&self.u)
+    }
+
+    /// Memory for as many numbers as there are rows, if it is not needed between steps.
+    pub(crate) fn lend(&mut self) -> Vec<f64> {
+        if self.look_ahead == 0.0 {
+            std::mem::take(&mut self.change)
+        } else {
+            Vec::new()
+        }
     }
 
     /// Whether the present subproblem is solved, so that an evaluation is worth its cost.
@@ -295,8 +307,8 @@ impl<'p, 'a> Newton<'p, 'a> {
             *u += t * d;
         }
         self.slide(t, watch)?;
-        if t == 1.0 && self.problem().loss().is_quadratic() {
-            // The minimum of a parabola: an evaluation tells how near the step has come to it.
+        if t == 1.0 && std::mem::take(&mut self.is_first_parabola) {
+            // Its minimum: an evaluation tells how near the step has come to it.
             self.excess = 0.0;
         }
         self.look_ahead = 0.0;
@@ -375,6 +387,7 @@ impl<'p, 'a> Newton<'p, 'a> {
 
     /// Brings `a` in step with `p`.
     fn settle(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
+        memory::resize(&mut self.change, self.p.len(), 0.0);
         self.try_step(0.0, watch)?;
         self.accept();
         Ok(())
@@ -404,6 +417,7 @@ impl<'p, 'a> Newton<'p, 'a> {
     fn find_curvatures(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let mut change = std::mem::take(&mut self.change);
         let problem = self.problem();
+        memory::resize(&mut change, problem.n_rows(), 0.0);
         watch.fill(&mut change, problem.data().block_size(), |from, change| {
             let block = from..from + change.len();
             problem.loss().proximal_curvatures(

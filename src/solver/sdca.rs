@@ -351,10 +351,13 @@ impl Run<'_, '_> {
     /// Newton's method from the best point, or from no model if that is better.
     fn begin_newton(
         &mut self,
-        best: &Point,
+        best: &mut Point,
         history: &[Record],
         watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
+        if best.predictions.is_empty() {
+            self.problem.predict(best, watch)?;
+        }
         let (frame, mean_q) = (&self.state.frame, self.state.mean_q);
         let rows = (frame.mu.as_slice(), self.columns);
         let at_zero = history[0].certificate.primal;
@@ -363,7 +366,7 @@ impl Run<'_, '_> {
             zero = Point::zero(best.dual.len(), best.coef.len());
             &zero
         } else {
-            best
+            &*best
         };
         let target = self.tol * best.certificate.primal.min(at_zero);
         self.passes.rest();
@@ -450,7 +453,7 @@ impl Process for Run<'_, '_> {
     fn choose(
         &mut self,
         present: Certificate,
-        best: &Point,
+        best: &mut Point,
         history: &[Record],
         watch: &mut RunContext<'_>,
     ) -> Result<ControlFlow<StopReason>, Error> {
@@ -553,7 +556,7 @@ impl Process for Run<'_, '_> {
     ) -> Result<(), Error> {
         let Self { problem, state, .. } = self;
         let precision = evaluation.precision;
-        if let Some(finish) = &self.finish {
+        if let Some(finish) = &mut self.finish {
             let least_dual = self.least_dual.unwrap_or(f64::NEG_INFINITY);
             let best = (evaluation.best, least_dual);
             return finish.evaluate((self.tol, precision), best, point, watch);
