@@ -32,10 +32,10 @@ use crate::memory;
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem};
 use crate::run::{Budget, Fit, Monitor, RunContext, parameter};
-use crate::solver::batch::Team;
+use crate::solver::batch::BatchPool;
 use crate::solver::driver::{self, Evaluation, Process, Stretch};
 use crate::solver::frame::{Frame, Sum};
-use crate::solver::output::{Keeper, Output, Sums, Trace, check_average_from};
+use crate::solver::output::{Averager, Output, Sums, Trace, check_average_from};
 use crate::solver::schedule::Pace;
 use crate::solver::{Solver, Start};
 use crate::theory;
@@ -110,21 +110,21 @@ impl Solver for Asdca {
                 }
             };
             let epoch = moving.len().div_ceil(batch) as u64;
-            let team = Team::new(rows, batch, self.n_threads)?;
-            team.announce(&mut watch);
+            let pool = BatchPool::new(rows, batch, self.n_threads)?;
+            pool.count_cpu_time(&mut watch);
             // On small data: see `Pace`. A step is a quarter of what it could be.
             let is_usual = self.output == Output::Last && start.is_none();
-            let finish = if is_usual { 8.0 } else { 0.0 };
-            let pace = Pace::new(problem, epoch, finish, state.mean_q);
+            let effort = if is_usual { 8.0 } else { 0.0 };
+            let pace = Pace::new(problem, epoch, effort, state.mean_q);
             let mut run = Run {
                 problem,
                 state,
                 chosen: self.theta.is_some(),
-                team,
+                pool,
                 order: Order::new(self.sampling, self.seed, moving),
                 distinct: self.sampling == Sampling::Random,
                 drawn: Vec::new(),
-                keeper: Keeper::new(
+                averager: Averager::new(
                     self.output,
                     self.average_from,
                     epoch,
@@ -232,7 +232,7 @@ impl State {
         let rows = &self.rows;
         let share = |i: usize| problem.rate(i) * rows[i].a;
         self.v.refresh(&self.frame, problem, share, watch)?;
-        self.e.settle(&self.frame);
+        self.e.update_t(&self.frame);
         Ok(())
     }
 
@@ -240,15 +240,15 @@ impl State {
     fn predict(
         &mut self,
         problem: &Problem<'_>,
-        team: &Team,
+        pool: &BatchPool,
         batch: &[u32],
         out: &mut [f64],
         watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let rows = problem.rows();
         memory::resize(&mut self.lags, batch.len(), 0.0);
-        team.products(rows, batch, &self.v.v, out, watch)?;
-        team.products(rows, batch, &self.e.v, &mut self.lags, watch)?;
+        pool.products(rows, batch, &self.v.v, out, watch)?;
+        pool.products(rows, batch, &self.e.v, &mut self.lags, watch)?;
         for ((p, lag), &i) in out.iter_mut().zip(&self.lags).zip(batch) {
             let m = self.rows[i as usize].m;
             let lag = (1.0 - self.theta) * self.rho * self.e.centred(*lag, m);
@@ -261,7 +261,7 @@ impl State {
     fn step(
         &mut self,
         problem: &Problem<'_>,
-        team: &mut Team,
+        pool: &mut BatchPool,
         batch: &[u32],
         step: u64,
         mut sums: Option<&mut Sums>,
@@ -271,7 +271,7 @@ impl State {
         let mut shares = std::mem::take(&mut self.shares);
         memory::resize(&mut shares, batch.len(), 0.0);
         // First the new dual values, all of them from the same u.
-        self.predict(problem, team, batch, &mut shares, watch)?;
+        self.predict(problem, pool, batch, &mut shares, watch)?;
         self.targets.clear();
         let targets = batch.iter().map(|&i| self.rows[i as usize].y);
         memory::extend(&mut self.targets, targets);
@@ -285,16 +285,18 @@ impl State {
             *share = problem.rate(i as usize) * (a - row.a);
             row.a = a;
         }
-        team.add(rows, batch, &shares, &mut self.v.v, watch)?;
+        pool.add(rows, batch, &shares, &mut self.v.v, watch)?;
         for (&i, &share) in batch.iter().zip(&shares) {
-            self.v.tilt(&self.frame, self.rows[i as usize].m, share);
+            self.v
+                .axpy_offsets(&self.frame, self.rows[i as usize].m, share);
         }
         for share in &mut shares {
             *share /= -self.rho;
         }
-        team.add(rows, batch, &shares, &mut self.e.v, watch)?;
+        pool.add(rows, batch, &shares, &mut self.e.v, watch)?;
         for (&i, &share) in batch.iter().zip(&shares) {
-            self.e.tilt(&self.frame, self.rows[i as usize].m, share);
+            self.e
+                .axpy_offsets(&self.frame, self.rows[i as usize].m, share);
         }
         self.shares = shares;
         self.rho *= 1.0 - theta;
@@ -312,12 +314,12 @@ struct Run<'p, 'a> {
     state: State,
     /// Whether `theta` is not the theorem's.
     chosen: bool,
-    team: Team,
+    pool: BatchPool,
     order: Order,
     /// Whether each batch is drawn by itself, of different rows.
     distinct: bool,
     drawn: Vec<u32>,
-    keeper: Keeper<Sums>,
+    averager: Averager<Sums>,
     /// Rows in a batch.
     batch: usize,
     /// Steps between two signs of life.
@@ -347,11 +349,11 @@ impl Process for Run<'_, '_> {
         if in_epoch == 0 && !self.distinct {
             self.order.next_epoch();
         }
-        self.keeper.attend(step, self.state.dual(), horizon);
+        self.averager.before_steps(step, self.state.dual(), horizon);
         let until = (step - in_epoch + epoch)
             .min(step + self.block)
             .min(until)
-            .min(self.keeper.next_event());
+            .min(self.averager.next_event());
         for step in step..until {
             let batch = if self.distinct {
                 self.order.draw(self.batch, &mut self.drawn);
@@ -361,9 +363,9 @@ impl Process for Run<'_, '_> {
                 let visits = self.order.visits();
                 &visits[from..visits.len().min(from + self.batch)]
             };
-            let sums = self.keeper.tally();
+            let sums = self.averager.tally();
             self.state
-                .step(self.problem, &mut self.team, batch, step + 1, sums, watch)?;
+                .step(self.problem, &mut self.pool, batch, step + 1, sums, watch)?;
         }
         if until.is_multiple_of(epoch) {
             self.state.centre += self.state.frame.s * self.state.v.pull;
@@ -383,7 +385,7 @@ impl Process for Run<'_, '_> {
     ) -> Result<(), Error> {
         let precision = evaluation.precision;
         let Self { problem, state, .. } = self;
-        if let Some(dual) = self.keeper.output_for(&evaluation, state.dual()) {
+        if let Some(dual) = self.averager.output_for(&evaluation, state.dual()) {
             problem.evaluate(problem.feasible(dual), precision, point, watch)?;
         } else {
             let lag = state.e.coef(&state.frame, state.rho);

@@ -19,15 +19,15 @@ const MAX_PIECES: usize = 8;
 const ENTRIES_PER_COLUMN: usize = 8;
 
 /// The threads of a run.
-pub(crate) struct Team {
+pub(crate) struct BatchPool {
     pool: ThreadPool,
     /// Mean number of entries in a row, at least 1.
     per_row: usize,
     /// The sums of pieces.
-    spare: Vec<Vec<f64>>,
+    partial_sums: Vec<Vec<f64>>,
 }
 
-impl Team {
+impl BatchPool {
     /// Up to `n_threads` threads for batches of `batch` rows; none beside the calling one if such
     /// batches are too small to share.
     pub(crate) fn new(rows: &dyn RowBlocks, batch: usize, n_threads: usize) -> Result<Self, Error> {
@@ -35,12 +35,12 @@ impl Team {
         Ok(Self {
             pool: ThreadPool::new(n_threads, batch.saturating_mul(per_row) >= 2 * PIECE)?,
             per_row,
-            spare: Vec::new(),
+            partial_sums: Vec::new(),
         })
     }
 
     /// Tells the clock whose processor time counts.
-    pub(crate) fn announce(&self, watch: &mut RunContext<'_>) {
+    pub(crate) fn count_cpu_time(&self, watch: &mut RunContext<'_>) {
         if self.pool.is_shared() {
             watch.count_all_threads();
         }
@@ -117,15 +117,16 @@ impl Team {
             return x.add_of(rows, shares, sum);
         }
         let piece = rows.len().div_ceil(pieces);
-        self.spare.resize_with(rows.len().div_ceil(piece), Vec::new);
-        let work = |number: usize, spare: &mut [Vec<f64>]| {
+        self.partial_sums
+            .resize_with(rows.len().div_ceil(piece), Vec::new);
+        let work = |number: usize, partial_sums: &mut [Vec<f64>]| {
             let range = number * piece..rows.len().min((number + 1) * piece);
-            spare[0].clear();
-            memory::resize(&mut spare[0], sum.len(), 0.0);
-            x.add_of(&rows[range.clone()], &shares[range], &mut spare[0]);
+            partial_sums[0].clear();
+            memory::resize(&mut partial_sums[0], sum.len(), 0.0);
+            x.add_of(&rows[range.clone()], &shares[range], &mut partial_sums[0]);
         };
-        self.pool.for_chunks(&mut self.spare, 1, &work);
-        for part in &self.spare {
+        self.pool.for_chunks(&mut self.partial_sums, 1, &work);
+        for part in &self.partial_sums {
             for (sum, part) in sum.iter_mut().zip(part) {
                 *sum += part;
             }

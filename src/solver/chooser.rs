@@ -128,7 +128,7 @@ impl Mechanism {
 
 /// What Newton's method is foreseen to cost, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Foreseen {
+pub(crate) struct CostEstimate {
     pub(crate) work: f64,
     /// Whether that is as good as certain. It is not where rows lie flat and conjugate gradients are the way: which rows
     /// those are has to be found out in many steps, each of them slow.
@@ -154,7 +154,7 @@ pub(crate) struct Outlook<'h> {
     /// Epochs that the run is likely to take at least; 0 if nothing is known.
     pub(crate) likely_epochs: f64,
     /// Newton's method from the present point on, and from no model; `None` if it may not be used.
-    pub(crate) newton: Option<Foreseen>,
+    pub(crate) newton: Option<CostEstimate>,
     pub(crate) newton_from_zero: Option<f64>,
     /// Whether momentum may begin, and the outer loop. Both are slow to the last digits, and so are not used where more
     /// than the tolerance is asked for.
@@ -394,9 +394,9 @@ mod tests {
     fn newtons_method_begins_where_it_is_cheaper_and_its_cost_is_known() {
         let slow = history(&SLOW);
         // The gap falls by a fifth in two epochs: some 60 epochs of 1e6 ns are to come.
-        let newton = |work, is_certain| Some(Foreseen { work, is_certain });
+        let newton = |work, is_certain| Some(CostEstimate { work, is_certain });
         let begin = Choice::Begin(Phase::Newton);
-        // Foreseen, smoothness, what is chosen.
+        // CostEstimate, smoothness, what is chosen.
         let cases = [
             (newton(1e7, true), 1.0, begin),
             (newton(1e8, true), 1.0, Choice::GoOn),
@@ -424,7 +424,7 @@ mod tests {
         let hopeless = |epoch| history(&[(0.0, 1.0), (epoch / 2.0, 0.1), (epoch, 0.0999)]);
         let uncertain = |history: &[Record]| {
             chosen(Outlook {
-                newton: Some(Foreseen {
+                newton: Some(CostEstimate {
                     work: 1e9,
                     is_certain: false,
                 }),

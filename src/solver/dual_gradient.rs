@@ -28,7 +28,7 @@ use crate::problem::{Point, Problem};
 use crate::run::{Budget, Fit, Monitor, RunContext, parameter};
 use crate::solver::driver::{self, Evaluation, Process, Stretch};
 use crate::solver::frame::Frame;
-use crate::solver::output::{Iterates, Keeper, Output, check_average_from};
+use crate::solver::output::{Averager, Iterates, Output, check_average_from};
 use crate::solver::schedule::Pace;
 use crate::solver::spectrum::largest_eigenvalue;
 use crate::solver::{Solver, Start};
@@ -109,7 +109,7 @@ impl Solver for DualGradient {
                 predictions: memory::zeros(n_rows),
                 next: memory::zeros(n_rows),
                 intercept: 0.0,
-                keeper: Keeper::new(
+                averager: Averager::new(
                     self.output,
                     self.average_from,
                     1,
@@ -145,7 +145,7 @@ struct Run<'p, 'a> {
     next: Vec<f64>,
     /// The multiplier, up to rounding.
     intercept: f64,
-    keeper: Keeper<Iterates>,
+    averager: Averager<Iterates>,
 }
 
 impl Run<'_, '_> {
@@ -226,8 +226,9 @@ impl Process for Run<'_, '_> {
 
     fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error> {
         let Stretch { step, horizon, .. } = stretch;
-        self.keeper.attend(step, self.a.iter().copied(), horizon);
-        if let Some(iterates) = self.keeper.tally() {
+        self.averager
+            .before_steps(step, self.a.iter().copied(), horizon);
+        if let Some(iterates) = self.averager.tally() {
             iterates.count(self.a.iter().copied());
         }
         self.ascend(watch)?;
@@ -247,7 +248,7 @@ impl Process for Run<'_, '_> {
     ) -> Result<(), Error> {
         let precision = evaluation.precision;
         let Self { problem, a, .. } = self;
-        match self.keeper.output_for(&evaluation, a.iter().copied()) {
+        match self.averager.output_for(&evaluation, a.iter().copied()) {
             None => problem.evaluate(a.iter().copied(), precision, point, watch)?,
             Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch)?,
         }

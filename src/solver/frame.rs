@@ -83,7 +83,7 @@ impl Frame {
         let geometry = RowGeometry::about(problem.data(), mu, problem.fit_intercept(), watch)?;
         Self::visit(&geometry, problem, visit)?;
         let mut frame = Self::of(&geometry);
-        frame.mean_sq_norm = before * (sq_norm_before + moved) + now * geometry.mean_spread;
+        frame.mean_sq_norm = before * (sq_norm_before + moved) + now * geometry.mean_sq_norm;
         frame.weigh_intercept(problem, problem.total_weight());
         Ok((frame, weight))
     }
@@ -114,7 +114,7 @@ impl Frame {
             mu: geometry.mu.duplicate(),
             mu_sq_norm: geometry.mu_sq_norm,
             s: 0.0,
-            mean_sq_norm: geometry.mean_spread,
+            mean_sq_norm: geometry.mean_sq_norm,
         }
     }
 
@@ -141,7 +141,7 @@ impl Frame {
 
     /// What adding the centred row `x`, for which `m = x.mu`, adds to `t`.
     #[inline(always)]
-    pub(crate) fn tilt(&self, m: f64) -> f64 {
+    pub(crate) fn t_increment(&self, m: f64) -> f64 {
         self.mu_sq_norm + self.s - m
     }
 
@@ -188,14 +188,14 @@ impl Sum {
     #[inline(always)]
     pub(crate) fn axpy<R: Rows>(&mut self, frame: &Frame, rows: &R, i: usize, m: f64, share: f64) {
         rows.axpy(i, share, &mut self.v);
-        self.tilt(frame, m, share);
+        self.axpy_offsets(frame, m, share);
     }
 
     /// The part of [`Self::axpy`] that does not touch `v`.
     #[inline(always)]
-    pub(crate) fn tilt(&mut self, frame: &Frame, m: f64, share: f64) {
+    pub(crate) fn axpy_offsets(&mut self, frame: &Frame, m: f64, share: f64) {
         self.pull += share;
-        self.t += share * frame.tilt(m);
+        self.t += share * frame.t_increment(m);
     }
 
     /// Recomputes what additions only update, which sheds their rounding errors: the sum of
@@ -210,12 +210,12 @@ impl Sum {
         self.v.fill(0.0);
         problem.data().add_rows(&share, &mut self.v, watch)?;
         self.pull = (0..problem.n_rows()).map(share).sum();
-        self.settle(frame);
+        self.update_t(frame);
         Ok(())
     }
 
     /// Recomputes `t` from `v` and `pull`.
-    pub(crate) fn settle(&mut self, frame: &Frame) {
+    pub(crate) fn update_t(&mut self, frame: &Frame) {
         self.t = self.pull * (frame.mu_sq_norm + frame.s) - frame.mu_dot(&self.v);
     }
 

@@ -7,11 +7,11 @@ mod chooser;
 pub(crate) mod columns;
 mod driver;
 mod dual_gradient;
-mod finish;
 mod frame;
 pub(crate) mod hessian;
 mod momentum;
 mod newton;
+mod newton_phase;
 mod outer;
 pub(crate) mod output;
 pub(crate) mod passes;
@@ -34,7 +34,7 @@ pub use rate::LearningRate;
 pub use sdca::{FirstEpoch, Sdca};
 pub use subgradient::Subgradient;
 #[doc(hidden)]
-pub use together::{GROUP, Head};
+pub use together::{CommonStart, GROUP};
 
 use std::ops::Range;
 
@@ -52,7 +52,7 @@ pub struct Costs {
     pub epoch: f64,
     pub evaluation: f64,
     pub iteration: f64,
-    pub way: String,
+    pub method: String,
 }
 
 /// See [`Costs`].
@@ -60,12 +60,12 @@ pub struct Costs {
 pub fn costs(problem: &Problem<'_>) -> Costs {
     let epoch = schedule::epoch_work(problem);
     let (columns, all) = (problem.data().columns(), problem.n_rows());
-    let (iteration, way) = finish::Finish::iteration_work(problem, columns, all);
+    let (iteration, method) = newton_phase::NewtonPhase::iteration_work(problem, columns, all);
     Costs {
         epoch,
         evaluation: epoch * schedule::evaluation_cost(problem),
         iteration,
-        way: format!("{way:?}"),
+        method: format!("{method:?}"),
     }
 }
 
@@ -209,7 +209,7 @@ pub trait Solver: Sync {
         _group: Range<u32>,
         _budget: &Budget,
         _monitor: &mut dyn Monitor,
-    ) -> Result<Vec<Head>, Error> {
+    ) -> Result<Vec<CommonStart>, Error> {
         Ok(Vec::new())
     }
 
@@ -219,7 +219,7 @@ pub trait Solver: Sync {
         &self,
         problem: &Problem<'_>,
         budget: &Budget,
-        _head: Head,
+        _common_start: CommonStart,
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error> {
         self.solve(problem, budget, None, monitor)

@@ -36,7 +36,7 @@ use crate::solver::sdca::Row;
 const COLUMN_WORK: f64 = 4.0;
 const ROW_WORK: f64 = 8.0;
 const USUAL_STEP: f64 = 20.0;
-const FOR_EACH_MORE: f64 = 2.0;
+const LOSS_FACTOR: f64 = 2.0;
 
 /// The work of the passes between two steps is at least so many times that of a step. On `debian_long` and news20
 /// (hinge, C = 1, to 1e-6), 2 to 4 take the same time, more or less.
@@ -44,24 +44,24 @@ const SPACING: f64 = 2.0;
 
 /// A step that is not taken makes the distance to the next longer, up to so many times; one that is taken makes it as
 /// it was.
-const LONGER: f64 = 1.5;
-const LONGEST: f64 = 2.0;
+const WAIT_GROWTH: f64 = 1.5;
+const MAX_WAIT: f64 = 2.0;
 
 /// A step may put this part of the rows that it moves back to an end of their range. One that would put more is made
 /// shorter by a half, and again: what it would lead to has little to do with what it was made for. (A row that passes
 /// have just brought to an end counts however short the step is.)
-const MOST_CLIPPED: f64 = 0.005;
-const HALVES: usize = 5;
+const MAX_CLIPPED: f64 = 0.005;
+const MAX_HALVINGS: usize = 5;
 
 /// A step is no longer than so many times `z` and `p`: where it would be, these are little but rounding, or most rows would
 /// be put back to an end of their range.
-const FARTHEST: f64 = 100.0;
+const MAX_THETA: f64 = 100.0;
 
 /// Two directions are taken for one if the sine of the angle between them is less than the root of that.
 const PARALLEL: f64 = 1e-10;
 
 /// One of them is what rounding has left if its curvature is no more than so many times that of the other.
-const NOTHING: f64 = 1e-16;
+const NEGLIGIBLE: f64 = 1e-16;
 
 /// What passes and steps have changed.
 pub(crate) struct Momentum {
@@ -161,7 +161,7 @@ impl Momentum {
     ) -> Result<(), Error> {
         self.work += work;
         let columns = COLUMN_WORK * self.model.v.len() as f64;
-        let of_row = ROW_WORK + FOR_EACH_MORE * (problem.loss().step_work() - USUAL_STEP);
+        let of_row = ROW_WORK + LOSS_FACTOR * (problem.loss().step_work() - USUAL_STEP);
         let of_step = columns + of_row * self.base.len() as f64;
         if !may_step || self.work < self.wait * SPACING * of_step {
             return Ok(());
@@ -170,7 +170,7 @@ impl Momentum {
         self.wait = if self.try_step(problem, &mut at, watch)? {
             1.0
         } else {
-            (LONGER * self.wait).min(LONGEST)
+            (WAIT_GROWTH * self.wait).min(MAX_WAIT)
         };
         self.rebase(problem, &at);
         watch.heartbeat()
@@ -183,13 +183,13 @@ impl Momentum {
         at: &mut Iterate<'_>,
         watch: &mut RunContext<'_>,
     ) -> Result<bool, Error> {
-        let Some(mut theta) = self.plane(problem, at).highest() else {
+        let Some(mut theta) = self.plane(problem, at).maximum() else {
             return Ok(false);
         };
         let mut halves = 0;
         while !self.stays_in_range(problem, at.rows, theta) {
             watch.heartbeat()?;
-            if halves == HALVES {
+            if halves == MAX_HALVINGS {
                 return Ok(false);
             }
             halves += 1;
@@ -197,7 +197,7 @@ impl Momentum {
         }
         watch.heartbeat()?;
         let (before, pull) = (at.penalty(), at.sum.pull);
-        let conjugates = self.go(problem, at, theta);
+        let conjugates = self.take_step(problem, at, theta);
         watch.heartbeat()?;
         let gain = self.curvature * (before - at.penalty()) - conjugates / problem.total_weight();
         // Not if it is NaN, either.
@@ -207,7 +207,7 @@ impl Momentum {
                 *v -= change;
             }
             at.sum.pull = pull;
-            at.sum.settle(at.frame);
+            at.sum.update_t(at.frame);
             for (row, &before) in at.rows.iter_mut().zip(&self.step) {
                 row.a = before;
             }
@@ -270,19 +270,19 @@ impl Momentum {
         let mut moving = Moving::new();
         for chunk in chunks(rows) {
             moving.gather(problem, rows, chunk, |i, a| {
-                (a, a + self.by(i, a, theta), 0.0)
+                (a, a + self.increment(i, a, theta), 0.0)
             });
             let wanted = moving.clamp(problem.loss());
             let pairs = wanted.iter().zip(moving.to());
             moved += moving.len;
             leave += pairs.filter(|(wanted, to)| wanted != to).count();
         }
-        moved > 0 && leave as f64 <= MOST_CLIPPED * moved as f64
+        moved > 0 && leave as f64 <= MAX_CLIPPED * moved as f64
     }
 
     /// Takes a step. Then `step` holds the dual values before it, and `change` what it has added to the sum. Returns
     /// by how much it changes the sum of the conjugates.
-    fn go(&mut self, problem: &Problem<'_>, at: &mut Iterate<'_>, theta: (f64, f64)) -> f64 {
+    fn take_step(&mut self, problem: &Problem<'_>, at: &mut Iterate<'_>, theta: (f64, f64)) -> f64 {
         let columns = at.sum.v.iter_mut().zip(&mut self.change.v);
         for ((v, p), x) in columns.zip(&self.model.v) {
             *p = theta.0 * (*v - x) + theta.1 * *p;
@@ -292,7 +292,7 @@ impl Momentum {
         let mut moving = Moving::new();
         for chunk in chunks(at.rows) {
             moving.gather(problem, at.rows, chunk.clone(), |i, a| {
-                (a, a + self.by(i, a, theta), 0.0)
+                (a, a + self.increment(i, a, theta), 0.0)
             });
             let wanted = moving.clamp(problem.loss());
             let labels = moving.labels();
@@ -315,13 +315,13 @@ impl Momentum {
             }
         }
         at.sum.pull += pull;
-        at.sum.settle(at.frame);
+        at.sum.update_t(at.frame);
         conjugates
     }
 
     /// What a step adds to the dual value `a` of row `i`.
     #[inline]
-    fn by(&self, i: usize, a: f64, theta: (f64, f64)) -> f64 {
+    fn increment(&self, i: usize, a: f64, theta: (f64, f64)) -> f64 {
         theta.0 * (a - self.base[i]) + theta.1 * self.step[i]
     }
 
@@ -445,16 +445,16 @@ struct Plane {
 impl Plane {
     /// Where it is highest: in the plane, or along `z` or `p` alone where the other one is all but nothing, or nothing
     /// new. Nowhere else if that is too far away.
-    fn highest(&self) -> Option<(f64, f64)> {
+    fn maximum(&self) -> Option<(f64, f64)> {
         let (of_z, of_p) = self.slopes;
         let (zz, zp, pp) = self.curvatures;
         let det = zz * pp - zp * zp;
         let in_plane = ((of_z * pp - of_p * zp) / det, (of_p * zz - of_z * zp) / det);
         // Not if it is NaN, either.
-        let is_near = |theta: &(f64, f64)| theta.0.abs() <= FARTHEST && theta.1.abs() <= FARTHEST;
-        if zz <= NOTHING * pp {
+        let is_near = |theta: &(f64, f64)| theta.0.abs() <= MAX_THETA && theta.1.abs() <= MAX_THETA;
+        if zz <= NEGLIGIBLE * pp {
             Some((0.0, of_p / pp)).filter(is_near)
-        } else if pp > NOTHING * zz && det > PARALLEL * zz * pp && is_near(&in_plane) {
+        } else if pp > NEGLIGIBLE * zz && det > PARALLEL * zz * pp && is_near(&in_plane) {
             Some(in_plane)
         } else {
             Some((of_z / zz, 0.0)).filter(is_near)
@@ -578,7 +578,7 @@ mod tests {
                     let share = self.problem.rate(i) * (next - a);
                     self.rows[i].a = next;
                     self.problem.rows().axpy(i, share, &mut self.sum.v);
-                    self.sum.tilt(&self.frame, m, share);
+                    self.sum.axpy_offsets(&self.frame, m, share);
                 }
             }
         }
@@ -628,7 +628,7 @@ mod tests {
             assert!(close(self.sum.pull, pull));
             // What the sum keeps beside it: `dot` needs all of it.
             let mut again = self.sum.clone();
-            again.settle(&self.frame);
+            again.update_t(&self.frame);
             let dot = |sum: &Sum| self.dot(sum, 0);
             assert!(close(dot(&self.sum), dot(&again)));
         }
@@ -723,7 +723,7 @@ mod tests {
 
     #[test]
     fn the_highest_point_is_looked_for_where_there_is_something_to_be_found() {
-        let highest = |slopes, curvatures| Plane { slopes, curvatures }.highest();
+        let highest = |slopes, curvatures| Plane { slopes, curvatures }.maximum();
         assert_eq!(highest((1.0, 4.0), (1.0, 0.0, 2.0)), Some((1.0, 2.0)));
         // One direction is nothing, or they are the same.
         assert_eq!(highest((1.0, 0.0), (2.0, 0.0, 0.0)), Some((0.5, 0.0)));

@@ -55,7 +55,7 @@ const IDLE: u32 = 15;
 
 /// Steps without progress, and steps since the last evaluation, after which directions by a sample of the rows are
 /// no longer good enough. (mnist takes up to 12 with them.)
-const WEARY: (u32, u32) = (3, 20);
+const SAMPLE_LIMITS: (u32, u32) = (3, 20);
 
 /// Limits of the residual that conjugate gradients may leave, relative to the gradient: of quadratic losses
 /// it becomes the next gradient.
@@ -92,7 +92,7 @@ pub(crate) struct Newton<'p, 'a> {
     /// Such steps in the present subproblem.
     n_short: u32,
     /// Whether proximal steps are still to be tried.
-    may_soften: bool,
+    may_try_proximal: bool,
     /// Steps in the present subproblem.
     steps: u32,
     /// The smallest excess in the present subproblem, and the steps since it was last halved.
@@ -123,7 +123,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         let loss = problem.loss();
         let (is_smooth, unit) = (!loss.has_kinks(), problem.prediction_scale());
         let is_flat = |i| loss.curvature(point.dual[i], problem.target(i)) == 0.0;
-        let may_soften = is_smooth && problem.data().positive_rows().any(is_flat);
+        let may_try_proximal = is_smooth && problem.data().positive_rows().any(is_flat);
         let mut newton = Self {
             design: Design {
                 problem,
@@ -136,7 +136,7 @@ impl<'p, 'a> Newton<'p, 'a> {
                 .map(|p| p + point.intercept)
                 .into_vec(),
             a: point.dual.duplicate(),
-            centre: if may_soften || !is_smooth {
+            centre: if may_try_proximal || !is_smooth {
                 point.dual.duplicate()
             } else {
                 Vec::new()
@@ -152,29 +152,29 @@ impl<'p, 'a> Newton<'p, 'a> {
             idle: 0,
             look_ahead: 0.0,
             n_short: 0,
-            may_soften,
+            may_try_proximal,
             goal: 0.1 * target,
             first_u: u.duplicate(),
             u,
         };
         if is_smooth {
-            newton.settle(watch)?;
+            newton.update_dual(watch)?;
         } else {
-            newton.soften(watch)?;
+            newton.begin_proximal_steps(watch)?;
         }
         Ok(newton)
     }
 
     /// Begins with proximal steps where the method has begun.
-    fn soften(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    fn begin_proximal_steps(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         self.g = self.first_g;
         memory::resize(&mut self.trial, self.p.len(), 0.0);
-        self.may_soften = false;
+        self.may_try_proximal = false;
         memory::assign(&mut self.u, &self.first_u);
         self.design.products(&self.u, &mut self.p, watch)?;
         memory::assign(&mut self.a, &self.centre);
         self.begin_subproblem();
-        self.settle(watch)
+        self.update_dual(watch)
     }
 
     /// Forgets about the steps of the subproblem before.
@@ -229,12 +229,12 @@ impl<'p, 'a> Newton<'p, 'a> {
             self.g = (self.g * shrink).max(LAST_WEIGHT * self.first_g);
             self.goal = self.goal.min(0.1 * target);
             self.begin_subproblem();
-            self.settle(watch)
+            self.update_dual(watch)
         } else {
             self.goal = self.goal.min(0.1 * target);
             if self.idle <= IDLE {
                 // It has been solved once: what is left is rounding.
-                self.may_soften = false;
+                self.may_try_proximal = false;
                 // Not a number if the gap is none.
                 let factor = (0.1 * target / gap).clamp(1e-6, 0.1);
                 self.goal *= if factor.is_nan() { 0.1 } else { factor };
@@ -274,7 +274,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         };
         let precision = (0.5 * (self.goal / self.excess).sqrt()).clamp(least, PRECISION.1);
         // Proximal steps, of which the gradient has kinks, take many more with directions that are not precise.
-        if self.g > 0.0 || self.idle >= WEARY.0 || self.steps > WEARY.1 {
+        if self.g > 0.0 || self.idle >= SAMPLE_LIMITS.0 || self.steps > SAMPLE_LIMITS.1 {
             self.memory.sample = None;
         }
         let direction = match hessian.direction(&gradient, precision, &mut self.memory, watch) {
@@ -294,7 +294,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         for (u, d) in self.u.iter_mut().zip(&direction) {
             *u += t * d;
         }
-        self.slide(t, watch)?;
+        self.take_step(t, watch)?;
         if t == 1.0 && self.problem().loss().is_quadratic() {
             // The minimum of a parabola: an evaluation tells how near the step has come to it.
             self.excess = 0.0;
@@ -303,8 +303,8 @@ impl<'p, 'a> Newton<'p, 'a> {
         if t < SHORT {
             self.look_ahead = 2.0 * t;
             self.n_short += 1;
-            if self.may_soften && self.n_short == MANY_SHORT {
-                return self.soften(watch);
+            if self.may_try_proximal && self.n_short == MANY_SHORT {
+                return self.begin_proximal_steps(watch);
             }
         }
         Ok(())
@@ -374,14 +374,14 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// Brings `a` in step with `p`.
-    fn settle(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    fn update_dual(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         self.try_step(0.0, watch)?;
         self.accept();
         Ok(())
     }
 
     /// Moves `p` by `t` times the change, and `a` with it: to the last trial, which was for that `t`.
-    fn slide(&mut self, t: f64, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    fn take_step(&mut self, t: f64, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let (size, change) = (self.problem().data().block_size(), &self.change);
         watch.update(&mut self.p, size, |i, p| p + t * change[i])?;
         self.accept();
@@ -423,8 +423,8 @@ impl<'p, 'a> Newton<'p, 'a> {
     /// dual values there as the trial.
     fn search(&mut self, coef: &[f64], watch: &mut RunContext<'_>) -> Result<f64, Error> {
         /// The derivative may keep this fraction of what it was at the start.
-        const REST: f64 = 0.3;
-        let room = REST * self.derivative(coef, 0.0, &self.a, watch)?.abs();
+        const SLOPE_FRACTION: f64 = 0.3;
+        let room = SLOPE_FRACTION * self.derivative(coef, 0.0, &self.a, watch)?.abs();
         let (mut low, mut slope_at_low, mut high) = (0.0, 0.0, f64::INFINITY);
         let mut t = 1.0;
         for _ in 0..60 {

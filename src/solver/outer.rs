@@ -56,7 +56,7 @@ impl Outer {
         for (v, y) in sum.v.iter_mut().zip(&self.y) {
             *v += (1.0 - self.scale) * y;
         }
-        sum.settle(frame);
+        sum.update_t(frame);
     }
 
     /// What is due after each pass, full or short: moves `y` to `sum = u`, and `u` with it.
@@ -67,7 +67,7 @@ impl Outer {
             *v += (1.0 - self.scale) * (u - *y);
             *y = u;
         }
-        sum.settle(frame);
+        sum.update_t(frame);
     }
 }
 

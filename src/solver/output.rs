@@ -96,7 +96,7 @@ pub(crate) trait Tally {
 }
 
 /// What has to be remembered of a run for its output. Steps are counted from 0.
-pub(crate) struct Keeper<T> {
+pub(crate) struct Averager<T> {
     kind: Kind<T>,
     /// `T0 / T`.
     fraction: f64,
@@ -197,7 +197,7 @@ struct Draw {
     kept: Option<Vec<f64>>,
 }
 
-impl<T: Tally> Keeper<T> {
+impl<T: Tally> Averager<T> {
     /// For a run of at most `max_epochs` epochs of `epoch` steps, whose iterates `tally` adds up if
     /// that is needed.
     pub(crate) fn new(
@@ -248,7 +248,7 @@ impl<T: Tally> Keeper<T> {
         (from.max(self.epoch) / PIECE).max(1)
     }
 
-    /// The next step before which [`Self::attend`] must be called.
+    /// The next step before which [`Self::before_steps`] must be called.
     pub(crate) fn next_event(&self) -> u64 {
         match &self.kind {
             Kind::Last => u64::MAX,
@@ -270,7 +270,7 @@ impl<T: Tally> Keeper<T> {
 
     /// Does what is due before the steps that follow the first `step` ones, when the iterate is
     /// `values` and no output will be asked for before the step `horizon`.
-    pub(crate) fn attend(
+    pub(crate) fn before_steps(
         &mut self,
         step: u64,
         values: impl Iterator<Item = f64> + Clone,
@@ -426,16 +426,16 @@ mod tests {
         every: u64,
         seed: u64,
     ) -> f64 {
-        let mut keeper = Keeper::new(output, fraction, 1, full_steps, seed, || Sums::new(1));
+        let mut averager = Averager::new(output, fraction, 1, full_steps, seed, || Sums::new(1));
         let (mut value, mut found) = (0.0, f64::NAN);
         for step in 0..=steps {
             if step > 0 && step % every == 0 {
-                found = keeper
+                found = averager
                     .output(step, std::iter::once(value))
                     .map_or(value, |v| v[0]);
             }
-            keeper.attend(step, std::iter::once(value), (step / every + 1) * every);
-            if let Some(sums) = keeper.tally() {
+            averager.before_steps(step, std::iter::once(value), (step / every + 1) * every);
+            if let Some(sums) = averager.tally() {
                 sums.changed(step + 1, 0, value, 0.0);
             }
             value += 1.0;
@@ -484,10 +484,15 @@ mod tests {
     #[test]
     fn few_pieces_are_kept() {
         for fraction in [0.0, 0.5, 0.9] {
-            let mut keeper = Keeper::new(Output::Average, fraction, 100, 1000, 1, || Sums::new(1));
+            let mut averager =
+                Averager::new(Output::Average, fraction, 100, 1000, 1, || Sums::new(1));
             for step in 0..100_000 {
-                keeper.attend(step, std::iter::once(0.0), step + 1);
-                assert!(keeper.closed.len() <= 20, "{step}: {}", keeper.closed.len());
+                averager.before_steps(step, std::iter::once(0.0), step + 1);
+                assert!(
+                    averager.closed.len() <= 20,
+                    "{step}: {}",
+                    averager.closed.len()
+                );
             }
         }
     }

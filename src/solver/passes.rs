@@ -116,7 +116,7 @@ impl Passes {
     }
 
     /// Gives up the present pass and its memory: the next one is full.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.chosen = None;
         self.moved = Moved::default();
         self.position = 0;
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(pass(&mut passes, 0, 1.0), all[..2]);
         // Nothing has moved.
         assert_eq!(pass(&mut passes, 7, 1.0), all);
-        passes.rest();
+        passes.reset();
         assert_eq!(pass(&mut passes, 7, 1.0), all);
     }
 

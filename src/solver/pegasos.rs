@@ -39,10 +39,10 @@ use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem};
 use crate::rows::blocks::RowBlocks;
 use crate::run::{Budget, Fit, Monitor, RunContext, parameter};
-use crate::solver::batch::Team;
+use crate::solver::batch::BatchPool;
 use crate::solver::driver::{self, Evaluation, Process, Stretch};
 use crate::solver::frame::{Frame, Sum};
-use crate::solver::output::{Keeper, Output, Tally, check_average_from};
+use crate::solver::output::{Averager, Output, Tally, check_average_from};
 use crate::solver::rate::{LearningRate, Steps, loss_curvature};
 use crate::solver::schedule::Pace;
 use crate::solver::{Solver, Start, check_length};
@@ -127,7 +127,7 @@ impl Pegasos {
                 }
             };
             let (moving, batch) = (std::mem::take(&mut state.moving), state.batch);
-            let mut team = Team::new(rows, batch, self.n_threads)?;
+            let mut pool = BatchPool::new(rows, batch, self.n_threads)?;
             let mut order = Order::new(self.sampling, self.seed, moving);
             order.next_batches(batch);
             let mut tally = Scaled::new(state.values().count(), rows.n_cols());
@@ -137,7 +137,7 @@ impl Pegasos {
             for visits in order.visits().chunks(block / batch * batch) {
                 for visits in visits.chunks(batch) {
                     t += visits.len() as f64 / state.full_step;
-                    state.step(problem, &mut team, visits, t, Some(&mut tally), &mut watch)?;
+                    state.step(problem, &mut pool, visits, t, Some(&mut tally), &mut watch)?;
                 }
                 watch.heartbeat()?;
             }
@@ -294,8 +294,8 @@ impl Solver for Pegasos {
             }
             let (moving, batch) = (std::mem::take(&mut state.moving), state.batch);
             let epoch = moving.len().div_ceil(batch) as u64;
-            let team = Team::new(rows, batch, self.n_threads)?;
-            team.announce(&mut watch);
+            let pool = BatchPool::new(rows, batch, self.n_threads)?;
+            pool.count_cpu_time(&mut watch);
             let (len, n_cols) = (state.values().count(), rows.n_cols());
             let pace = Pace {
                 evaluation_cost: EVALUATION_COST,
@@ -305,9 +305,9 @@ impl Solver for Pegasos {
             let mut run = Run {
                 problem,
                 state,
-                team,
+                pool,
                 order: Order::new(self.sampling, self.seed, moving),
-                keeper: Keeper::new(
+                averager: Averager::new(
                     self.output,
                     self.average_from,
                     epoch,
@@ -330,9 +330,9 @@ impl Solver for Pegasos {
 struct Run<'p, 'a> {
     problem: &'p Problem<'a>,
     state: State,
-    team: Team,
+    pool: BatchPool,
     order: Order,
-    keeper: Keeper<Scaled>,
+    averager: Averager<Scaled>,
     /// Rows in a batch.
     batch: usize,
     /// Steps of earlier runs.
@@ -371,22 +371,23 @@ impl Process for Run<'_, '_> {
         if in_epoch == 0 {
             self.order.next_batches(self.batch);
         }
-        self.keeper.attend(step, self.state.values(), horizon);
+        self.averager
+            .before_steps(step, self.state.values(), horizon);
         let until = (step - in_epoch + epoch)
             .min(step + self.block)
             .min(until)
-            .min(self.keeper.next_event());
+            .min(self.averager.next_event());
         let batches = self.order.visits().chunks(self.batch);
         let due = batches
             .skip(in_epoch as usize)
             .take((until - step) as usize);
         for (batches, batch) in (step + 1..).zip(due) {
-            let (t, tally) = (self.steps_after(batches), self.keeper.tally());
+            let (t, tally) = (self.steps_after(batches), self.averager.tally());
             self.state
-                .step(self.problem, &mut self.team, batch, t, tally, watch)?;
+                .step(self.problem, &mut self.pool, batch, t, tally, watch)?;
         }
         if until.is_multiple_of(epoch) {
-            self.state.settle();
+            self.state.update_t();
         }
         Ok(until)
     }
@@ -399,7 +400,7 @@ impl Process for Run<'_, '_> {
     ) -> Result<(), Error> {
         let precision = evaluation.precision;
         let Self { problem, state, .. } = self;
-        let values = match self.keeper.output_for(&evaluation, state.values()) {
+        let values = match self.averager.output_for(&evaluation, state.values()) {
             Some(values) => values,
             None => state.values().into_vec(),
         };
@@ -628,7 +629,7 @@ impl State {
     fn take_model(&mut self, model: &Model) {
         self.sum.v.copy_from_slice(&model.coef);
         self.intercept = model.intercept + self.frame.mu_dot(&model.coef);
-        self.settle();
+        self.update_t();
     }
 
     /// The model, for rows as they are.
@@ -641,8 +642,8 @@ impl State {
     }
 
     /// Recomputes what steps only update, as far as that is cheap.
-    fn settle(&mut self) {
-        self.sum.settle(&self.frame);
+    fn update_t(&mut self) {
+        self.sum.update_t(&self.frame);
         self.sq_norm = self.sum.sq_norm(&self.frame);
     }
 
@@ -658,7 +659,7 @@ impl State {
     fn step(
         &mut self,
         problem: &Problem<'_>,
-        team: &mut Team,
+        pool: &mut BatchPool,
         batch: &[u32],
         t: f64,
         mut tally: Option<&mut Scaled>,
@@ -670,7 +671,7 @@ impl State {
         let rate = eta * self.per_weight / batch.len() as f64;
         let mut shares = std::mem::take(&mut self.shares);
         memory::resize(&mut shares, batch.len(), 0.0);
-        team.products(rows, batch, &self.sum.v, &mut shares, watch)?;
+        pool.products(rows, batch, &self.sum.v, &mut shares, watch)?;
         self.targets.clear();
         let targets = batch.iter().map(|&i| problem.target(i as usize));
         memory::extend(&mut self.targets, targets);
@@ -696,7 +697,7 @@ impl State {
             *share /= self.scale;
         }
         let projects = self.radius.is_finite();
-        if projects && !team.cover(batch.len(), self.sum.v.len()) {
+        if projects && !pool.cover(batch.len(), self.sum.v.len()) {
             // The norm, row by row: a pass over the columns would be longer.
             for (&i, &share) in batch.iter().zip(&shares) {
                 let i = i as usize;
@@ -706,13 +707,13 @@ impl State {
                 let dot = self.sum.centred(product[0], m);
                 self.sq_norm += share * (2.0 * dot + share * self.spreads[i]);
                 rows.axpy(i, share, &mut self.sum.v);
-                self.sum.tilt(&self.frame, m, share);
+                self.sum.axpy_offsets(&self.frame, m, share);
             }
         } else {
-            team.add(rows, batch, &shares, &mut self.sum.v, watch)?;
+            pool.add(rows, batch, &shares, &mut self.sum.v, watch)?;
             for (&i, &share) in batch.iter().zip(&shares) {
                 let m = self.mark(i as usize);
-                self.sum.tilt(&self.frame, m, share);
+                self.sum.axpy_offsets(&self.frame, m, share);
             }
             if projects {
                 self.sq_norm = self.sum.sq_norm(&self.frame);

@@ -16,12 +16,12 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// For a solver whose epochs visit each row once. `finish` asks for more than the tolerance on
+    /// For a solver whose epochs visit each row once. `effort` asks for more than the tolerance on
     /// [`SMALL`] problems, for so many times their size.
-    pub(crate) fn new(problem: &Problem<'_>, epoch: u64, finish: f64, mean_q: f64) -> Self {
+    pub(crate) fn new(problem: &Problem<'_>, epoch: u64, effort: f64, mean_q: f64) -> Self {
         let size = Self::size(problem);
         let least = if Self::is_small(problem) {
-            epoch * (finish * SMALL_WORK / size).floor() as u64
+            epoch * (effort * SMALL_WORK / size).floor() as u64
         } else {
             0
         };

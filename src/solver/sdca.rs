@@ -22,7 +22,7 @@
 //! **Acceleration.** With [`Sdca::accelerate`], rows whose dual values are at rest are visited less
 //! often, see [`super::passes`]; what passes change gives them momentum, see [`super::momentum`]; where
 //! steps are short, they solve a sequence of easier problems, see [`super::outer`]; and a second-order
-//! method finishes what would take long, see [`super::finish`]. [`super::chooser`] chooses.
+//! method finishes what would take long, see [`super::newton_phase`]. [`super::chooser`] chooses.
 //!
 //! **Several classes** on sparse rows may do their first epochs together, see [`super::together`].
 //!
@@ -47,13 +47,13 @@ use crate::run::{
 use crate::solver::chooser::{self, Choice, Mechanism, Outlook, TUNING};
 use crate::solver::columns::Columns;
 use crate::solver::driver::{self, Evaluation, Keep, Process, ROUNDING, Stretch};
-use crate::solver::finish::Finish;
 use crate::solver::momentum::Momentum;
 use crate::solver::newton::Newton;
-use crate::solver::output::{Keeper, Output, Sums, check_average_from};
+use crate::solver::newton_phase::NewtonPhase;
+use crate::solver::output::{Averager, Output, Sums, check_average_from};
 use crate::solver::passes::Passes;
 use crate::solver::schedule::{self, Pace};
-use crate::solver::together::{self, Head};
+use crate::solver::together::{self, CommonStart};
 use crate::solver::{Solver, Start};
 use crate::steps::TraceKind;
 
@@ -102,7 +102,7 @@ pub struct Sdca {
     pub first_epoch: FirstEpoch,
     /// Whether rows at rest are visited less often, passes have momentum, an outer loop makes short steps longer, and
     /// Newton's method takes over where it promises to be cheaper: see `passes.rs`, `momentum.rs`, `outer.rs` and
-    /// `finish.rs`.
+    /// `newton_phase.rs`.
     /// It takes an order that visits each row once, and the last iterate for output. Without it, the
     /// published algorithm is followed exactly.
     pub accelerate: bool,
@@ -145,7 +145,7 @@ impl Solver for Sdca {
         group: Range<u32>,
         budget: &Budget,
         monitor: &mut dyn Monitor,
-    ) -> Result<Vec<Head>, Error> {
+    ) -> Result<Vec<CommonStart>, Error> {
         if !problem.rows().is_sparse() || problem.loss().target() != Target::Label {
             return Ok(Vec::new());
         }
@@ -167,7 +167,7 @@ impl Solver for Sdca {
         let pays = |mean_q| {
             let plain = TUNING.likely_epochs(mean_q, problem.loss().smoothness())
                 * schedule::epoch_work(problem);
-            mean_q > TUNING.sgd_mean_q && Finish::work_from_zero(problem, columns) >= plain
+            mean_q > TUNING.sgd_mean_q && NewtonPhase::work_from_zero(problem, columns) >= plain
         };
         error::catch(|| together::run(problem, classes, group, pays, order, &mut watch))
     }
@@ -176,10 +176,10 @@ impl Solver for Sdca {
         &self,
         problem: &Problem<'_>,
         budget: &Budget,
-        head: Head,
+        common_start: CommonStart,
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error> {
-        error::catch(|| self.run(problem, budget, None, Some(head), monitor))
+        error::catch(|| self.run(problem, budget, None, Some(common_start), monitor))
     }
 }
 
@@ -195,7 +195,7 @@ impl Sdca {
         problem: &Problem<'_>,
         budget: &Budget,
         start: Option<Start<'_>>,
-        head: Option<Head>,
+        common_start: Option<CommonStart>,
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error> {
         budget.check()?;
@@ -203,9 +203,9 @@ impl Sdca {
         let mut watch = RunContext::new(budget.max_time, monitor);
         watch.set_threads(self.n_threads, problem.rows().n_stored(), problem.n_cols())?;
         let rows = problem.rows();
-        let may_finish = self.accelerates() && budget.tol > 0.0 && Mechanism::Newton.is_on();
+        let may_use_newton = self.accelerates() && budget.tol > 0.0 && Mechanism::Newton.is_on();
         let none = Columns::default();
-        let columns = if may_finish {
+        let columns = if may_use_newton {
             problem.data().columns()
         } else {
             &none
@@ -214,8 +214,8 @@ impl Sdca {
         let epoch = moving.len() as u64;
         // On small data: see `Pace`.
         let is_usual = self.output == Output::Last && start.is_none();
-        let finish = if is_usual { 1.0 } else { 0.0 };
-        let pace = Pace::new(problem, epoch, finish, state.mean_q);
+        let effort = if is_usual { 1.0 } else { 0.0 };
+        let pace = Pace::new(problem, epoch, effort, state.mean_q);
         let sgd = match self.first_epoch {
             _ if start.is_some() => false,
             FirstEpoch::Auto => {
@@ -233,7 +233,7 @@ impl Sdca {
             columns,
             state,
             passes: Passes::new(order, accelerate && Mechanism::ShortPasses.is_on()),
-            keeper: Keeper::new(
+            averager: Averager::new(
                 self.output,
                 self.average_from,
                 epoch,
@@ -243,23 +243,23 @@ impl Sdca {
             ),
             sgd: sgd.then_some(0.0),
             refresh_at: FIRST_REFRESH * epoch,
-            may_finish,
+            may_use_newton,
             may_speed_up: accelerate
                 && budget.tol > 0.0
                 && pace.least == 0
                 && problem.penalty().dual_curvature().is_some(),
             momentum: None,
             visited: 0,
-            settling: epoch / SETTLING,
+            momentum_pause: epoch / MOMENTUM_PAUSE,
             least_dual: None,
-            likely_epochs: if start.is_some() || head.is_some() {
+            likely_epochs: if start.is_some() || common_start.is_some() {
                 0.0
             } else {
                 TUNING.likely_epochs(mean_q, problem.loss().smoothness())
             },
-            head,
-            given: start.filter(|_| accelerate).map(|start| start.coef),
-            finish: None,
+            common_start,
+            start_coef: start.filter(|_| accelerate).map(|start| start.coef),
+            newton_phase: None,
             gave_up_at: None,
             tol: budget.tol,
             max_epochs: budget.max_epochs as f64,
@@ -281,31 +281,31 @@ struct Run<'p, 'a> {
     columns: &'p Columns,
     state: State,
     passes: Passes,
-    keeper: Keeper<Sums>,
+    averager: Averager<Sums>,
     /// Epochs that were done before the run.
-    head: Option<Head>,
+    common_start: Option<CommonStart>,
     /// In a first epoch of modified SGD: the sum of the rates that it has seen.
     sgd: Option<f64>,
     /// The step after which the sum of rows is due to be recomputed.
     refresh_at: u64,
     /// Whether Newton's method may take over, and its state once it has.
-    may_finish: bool,
+    may_use_newton: bool,
     /// Whether the outer loop and momentum may begin.
     may_speed_up: bool,
     /// Momentum, once there is any.
     momentum: Option<Momentum>,
     /// Visits of the present pass so far.
     visited: usize,
-    /// See [`SETTLING`].
-    settling: u64,
+    /// See [`MOMENTUM_PAUSE`].
+    momentum_pause: u64,
     /// Once there has been an acceleration, after which points may also get worse: `D` where that began.
     /// Less will not do.
     least_dual: Option<f64>,
     /// Epochs that it is likely to take at least; 0 if nothing is known.
     likely_epochs: f64,
     /// The model of the start, if one was given.
-    given: Option<&'p [f64]>,
-    finish: Option<Finish<'p, 'a>>,
+    start_coef: Option<&'p [f64]>,
+    newton_phase: Option<NewtonPhase<'p, 'a>>,
     /// The epoch in which Newton's method was given up.
     gave_up_at: Option<f64>,
     /// See [`Budget`].
@@ -316,7 +316,7 @@ struct Run<'p, 'a> {
 }
 
 /// Momentum takes no step in the last part of an epoch before an evaluation: it raises `D`, but may raise `P` as well until passes have mended single rows.
-const SETTLING: u64 = 2;
+const MOMENTUM_PAUSE: u64 = 2;
 
 impl Run<'_, '_> {
     /// What is known when the run is to go on.
@@ -326,7 +326,7 @@ impl Run<'_, '_> {
         // range, where they would count as free.
         let a = |i: usize| self.state.rows[i].a;
         let has_rate = schedule::epochs_to_come(history, self.tol).is_some();
-        let may_begin = self.may_finish && self.finish.is_none();
+        let may_begin = self.may_use_newton && self.newton_phase.is_none();
         Outlook {
             history,
             tol: self.tol,
@@ -337,13 +337,13 @@ impl Run<'_, '_> {
             has_kinks: loss.has_kinks(),
             epoch_work: schedule::epoch_work(problem),
             likely_epochs: self.likely_epochs,
-            newton: (may_begin && has_rate).then(|| Finish::work(problem, self.columns, a)),
+            newton: (may_begin && has_rate).then(|| NewtonPhase::work(problem, self.columns, a)),
             newton_from_zero: (may_begin
                 && history.len() == 1
                 && Mechanism::NewtonFromZero.is_on())
-            .then(|| Finish::work_from_zero(problem, self.columns)),
+            .then(|| NewtonPhase::work_from_zero(problem, self.columns)),
             may_speed_up: self.may_speed_up,
-            newton_failures: self.finish.as_ref().map_or(0, Finish::failures),
+            newton_failures: self.newton_phase.as_ref().map_or(0, NewtonPhase::failures),
             gave_up_at: self.gave_up_at,
         }
     }
@@ -366,11 +366,11 @@ impl Run<'_, '_> {
             best
         };
         let target = self.tol * best.certificate.primal.min(at_zero);
-        self.passes.rest();
+        self.passes.reset();
         self.visited = 0;
         self.momentum = None;
         let newton = Newton::new(self.problem, rows, mean_q, start, target, watch)?;
-        self.finish = Some(Finish::new(newton));
+        self.newton_phase = Some(NewtonPhase::new(newton));
         self.least_dual = Some(best.certificate.dual);
         Ok(())
     }
@@ -382,8 +382,8 @@ impl Run<'_, '_> {
         history: &[Record],
         watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
-        self.finish = None;
-        self.may_finish = false;
+        self.newton_phase = None;
+        self.may_use_newton = false;
         self.gave_up_at = history.last().map(|record| record.epoch);
         self.least_dual = Some(history[0].certificate.dual);
         for (row, &a) in self.state.rows.iter_mut().zip(&best.dual) {
@@ -420,11 +420,11 @@ impl Process for Run<'_, '_> {
     }
 
     fn is_ready(&self) -> Option<bool> {
-        self.finish.as_ref().map(Finish::is_ready)
+        self.newton_phase.as_ref().map(NewtonPhase::is_ready)
     }
 
     fn phase(&self) -> Phase {
-        if self.finish.is_some() {
+        if self.newton_phase.is_some() {
             Phase::Newton
         } else if self.state.outer.is_some() {
             Phase::Proximal
@@ -441,7 +441,11 @@ impl Process for Run<'_, '_> {
         match self.least_dual {
             Some(least_dual) => Keep::Best {
                 least_dual,
-                alike: if self.finish.is_some() { ROUNDING } else { 0.0 },
+                alike: if self.newton_phase.is_some() {
+                    ROUNDING
+                } else {
+                    0.0
+                },
             },
             None => Keep::Latest,
         }
@@ -454,8 +458,8 @@ impl Process for Run<'_, '_> {
         history: &[Record],
         watch: &mut RunContext<'_>,
     ) -> Result<ControlFlow<StopReason>, Error> {
-        if let Some(finish) = &mut self.finish {
-            finish.observe(present);
+        if let Some(newton_phase) = &mut self.newton_phase {
+            newton_phase.observe(present);
         }
         match chooser::choose(&self.outlook(history), &TUNING) {
             Choice::Stop(reason) => return Ok(ControlFlow::Break(reason)),
@@ -466,11 +470,11 @@ impl Process for Run<'_, '_> {
                 self.give_up_newton(best, history, watch)?;
             }
             Choice::GoOn => {
-                if let Some(finish) = &mut self.finish {
+                if let Some(newton_phase) = &mut self.newton_phase {
                     // Small problems go on beyond the tolerance: see `Pace::least`.
                     let is_within = best.certificate.is_within(self.tol);
                     let tol = if is_within { f64::EPSILON } else { self.tol };
-                    finish.go_on(tol, watch)?;
+                    newton_phase.go_on(tol, watch)?;
                 }
             }
         }
@@ -483,23 +487,23 @@ impl Process for Run<'_, '_> {
             until,
             horizon,
         } = stretch;
-        if let Some(finish) = &mut self.finish {
+        if let Some(newton_phase) = &mut self.newton_phase {
             // Two passes over the rows.
-            finish.step(watch)?;
+            newton_phase.step(watch)?;
             return Ok(step + 2 * self.passes.len() as u64);
         }
-        if let Some(head) = self.head.take() {
-            self.refresh_at = 2 * head.steps;
-            return self.state.adopt(self.problem, head, watch);
+        if let Some(common_start) = self.common_start.take() {
+            self.refresh_at = 2 * common_start.steps;
+            return self.state.adopt(self.problem, common_start, watch);
         }
         let Self {
             problem,
             state,
             passes,
-            keeper,
+            averager,
             momentum,
             visited,
-            settling,
+            momentum_pause,
             ..
         } = self;
         let epoch = passes.len() as u64;
@@ -512,12 +516,12 @@ impl Process for Run<'_, '_> {
                 self.sgd = None;
             }
             passes.prepare(self.sgd.is_some());
-            keeper.attend(step, state.dual(), horizon);
-            let (visits, moved) = passes.next(until.min(keeper.next_event()) - step);
+            averager.before_steps(step, state.dual(), horizon);
+            let (visits, moved) = passes.next(until.min(averager.next_event()) - step);
             let from = step + 1;
             step += visits.len() as u64;
             *visited += visits.len();
-            let trace = match (keeper.tally(), moved) {
+            let trace = match (averager.tally(), moved) {
                 (Some(sums), _) => TraceKind::Sums(sums),
                 (None, Some(moved)) => TraceKind::Moved(moved),
                 (None, None) => TraceKind::None,
@@ -532,7 +536,7 @@ impl Process for Run<'_, '_> {
                 state.end_pass();
                 let work = std::mem::take(visited) as f64 * visit_work;
                 if let Some(momentum) = momentum {
-                    let may_step = horizon - step >= *settling;
+                    let may_step = horizon - step >= *momentum_pause;
                     momentum.end_pass(problem, work, may_step, state.iterate(), watch)?;
                 }
                 if step >= self.refresh_at {
@@ -553,10 +557,10 @@ impl Process for Run<'_, '_> {
     ) -> Result<(), Error> {
         let Self { problem, state, .. } = self;
         let precision = evaluation.precision;
-        if let Some(finish) = &self.finish {
+        if let Some(newton_phase) = &self.newton_phase {
             let least_dual = self.least_dual.unwrap_or(f64::NEG_INFINITY);
             let best = (evaluation.best, least_dual);
-            return finish.evaluate((self.tol, precision), best, point, watch);
+            return newton_phase.evaluate((self.tol, precision), best, point, watch);
         }
         point.search_from(state.intercept());
         if state.outer.is_some() {
@@ -565,14 +569,14 @@ impl Process for Run<'_, '_> {
             problem.evaluate_either(coef, state.dual(), false, aim, point, watch)?;
             return Ok(());
         }
-        match self.keeper.output_for(&evaluation, state.dual()) {
+        match self.averager.output_for(&evaluation, state.dual()) {
             None => problem.evaluate(state.dual(), precision, point, watch),
             Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch),
         }?;
         // The model that the dual values of a start came with may prove enough where their own does not, or be the better
         // one of the two.
         if evaluation.step == 0
-            && let Some(coef) = self.given
+            && let Some(coef) = self.start_coef
         {
             let mut given = Point::default();
             given.search_from(point.intercept);

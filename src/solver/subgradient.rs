@@ -20,7 +20,7 @@ use crate::problem::{Point, Problem};
 use crate::run::{Budget, Fit, Monitor, RunContext};
 use crate::solver::driver::{self, Evaluation, Keep, Process, Stretch};
 use crate::solver::frame::Frame;
-use crate::solver::output::{Iterates, Keeper, Output, check_average_from};
+use crate::solver::output::{Averager, Iterates, Output, check_average_from};
 use crate::solver::rate::{LearningRate, Steps, loss_curvature};
 use crate::solver::schedule::Pace;
 use crate::solver::spectrum::largest_eigenvalue;
@@ -104,8 +104,8 @@ impl Solver for Subgradient {
                 predictions: memory::zeros(n_rows),
                 slopes: memory::zeros(n_rows),
                 best: self.output.is_none().then_some((f64::INFINITY, None)),
-                seen_to: None,
-                keeper: Keeper::new(
+                updated_at: None,
+                averager: Averager::new(
                     output,
                     self.average_from,
                     1,
@@ -161,17 +161,17 @@ struct Run<'p, 'a> {
     /// The least `P` of an iterate, and that iterate; `None` if another one is returned.
     best: Option<(f64, Option<Iterate>)>,
     /// The step for which the members above are up to date.
-    seen_to: Option<u64>,
-    keeper: Keeper<Iterates>,
+    updated_at: Option<u64>,
+    averager: Averager<Iterates>,
 }
 
 impl Run<'_, '_> {
     /// Finds predictions, intercept and slopes of the iterate after `step` steps, once. Keeps it if it is the best.
-    fn look(&mut self, step: u64, watch: &mut RunContext<'_>) -> Result<(), Error> {
-        if self.seen_to == Some(step) {
+    fn update_slopes(&mut self, step: u64, watch: &mut RunContext<'_>) -> Result<(), Error> {
+        if self.updated_at == Some(step) {
             return Ok(());
         }
-        self.seen_to = Some(step);
+        self.updated_at = Some(step);
         let Self {
             problem,
             iterate: Iterate { coef, .. },
@@ -230,11 +230,12 @@ impl Process for Run<'_, '_> {
 
     fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error> {
         let Stretch { step, horizon, .. } = stretch;
-        self.keeper.attend(step, self.iterate.values(), horizon);
-        if let Some(iterates) = self.keeper.tally() {
+        self.averager
+            .before_steps(step, self.iterate.values(), horizon);
+        if let Some(iterates) = self.averager.tally() {
             iterates.count(self.iterate.values());
         }
-        self.look(step, watch)?;
+        self.update_slopes(step, watch)?;
         let step = step + 1;
         let (_, decay) = self.steps.at(self.before + step as f64, 1.0);
         let problem = self.problem;
@@ -262,10 +263,10 @@ impl Process for Run<'_, '_> {
         watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let precision = evaluation.precision;
-        let values = match self.keeper.output_for(&evaluation, self.iterate.values()) {
+        let values = match self.averager.output_for(&evaluation, self.iterate.values()) {
             Some(values) => values,
             None if self.best.is_some() => {
-                self.look(evaluation.step, watch)?;
+                self.update_slopes(evaluation.step, watch)?;
                 let best = self.best.as_ref().and_then(|(_, best)| best.as_ref());
                 best.unwrap_or(&self.iterate).values().into_vec()
             }

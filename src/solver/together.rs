@@ -35,7 +35,7 @@ const MAX_TOL: f64 = 1e-3;
 
 /// The dual values of one class after common epochs, and what has led to them.
 #[derive(Debug, Clone)]
-pub struct Head {
+pub struct CommonStart {
     /// `a`, where steps can move it.
     pub(crate) dual: Vec<f64>,
     /// Where the intercept of the centred rows is drawn to.
@@ -118,10 +118,10 @@ impl Group<'_> {
                     *v += x * share;
                 }
             });
-            let tilt = self.frame.tilt(m);
+            let t_increment = self.frame.t_increment(m);
             for (k, share) in shares.into_iter().enumerate() {
                 self.pull[k] += share;
-                self.t[k] += share * tilt;
+                self.t[k] += share * t_increment;
             }
         }
         has_moved.then_some(gain)
@@ -162,7 +162,7 @@ pub(crate) fn run(
     pays: impl FnOnce(f64) -> bool,
     order: impl FnOnce(Vec<u32>) -> Order,
     watch: &mut RunContext<'_>,
-) -> Result<Vec<Head>, Error> {
+) -> Result<Vec<CommonStart>, Error> {
     let n_rows = problem.n_rows();
     let mut rows = memory::with_capacity(n_rows);
     let frame = Frame::new(problem, watch, &mut |i, m, spread| {
@@ -215,13 +215,13 @@ pub(crate) fn run(
     }
     let n_classes = group.len() as f64;
     let seconds = (watch.seconds() / n_classes, watch.cpu_seconds() / n_classes);
-    let head = |k: usize| Head {
+    let common_start = |k: usize| CommonStart {
         dual: state.a.iter().map(|a| a[k]).into_vec(),
         centre: state.centre[k],
         steps: step,
         seconds,
     };
-    Ok((0..group.len()).map(head).collect())
+    Ok((0..group.len()).map(common_start).collect())
 }
 
 /// The best intercept for `w = 0`: that of `c phi(b; 1) + (W - c) phi(b; -1)`, where `c` is the weight

@@ -12,7 +12,7 @@ use crate::solver::frame::{Frame, Sum};
 use crate::solver::momentum::Iterate;
 use crate::solver::outer::Outer;
 use crate::solver::output::Trace;
-use crate::solver::together::Head;
+use crate::solver::together::CommonStart;
 
 /// All that a step needs to know of its row: two rows in a cache line.
 #[derive(Debug, Clone, Copy)]
@@ -107,18 +107,18 @@ impl State {
     pub(super) fn adopt(
         &mut self,
         problem: &Problem<'_>,
-        head: Head,
+        common_start: CommonStart,
         watch: &mut RunContext<'_>,
     ) -> Result<u64, Error> {
-        for (row, a) in self.rows.iter_mut().zip(head.dual) {
+        for (row, a) in self.rows.iter_mut().zip(common_start.dual) {
             if row.q > 0.0 {
                 row.a = a;
             }
         }
-        self.centre = head.centre;
-        watch.add_earlier_time(head.seconds);
+        self.centre = common_start.centre;
+        watch.add_earlier_time(common_start.seconds);
         self.refresh(problem, watch)?;
-        Ok(head.steps)
+        Ok(common_start.steps)
     }
 
     /// Begins the outer loop.

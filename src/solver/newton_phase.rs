@@ -7,16 +7,16 @@ use crate::error::Error;
 use crate::memory;
 use crate::problem::{Point, Problem};
 use crate::run::{Certificate, RunContext};
-use crate::solver::chooser::Foreseen;
+use crate::solver::chooser::CostEstimate;
 use crate::solver::columns::Columns;
 use crate::solver::driver::ROUNDING;
-use crate::solver::hessian::{self, Way};
+use crate::solver::hessian::{self, DirectionMethod};
 use crate::solver::newton::Newton;
 use crate::solver::sample;
 use crate::solver::schedule;
 
 /// Newton's method at work, and whether it does work.
-pub(crate) struct Finish<'p, 'a> {
+pub(crate) struct NewtonPhase<'p, 'a> {
     newton: Newton<'p, 'a>,
     /// What the present point proves.
     present: Certificate,
@@ -29,13 +29,13 @@ pub(crate) struct Finish<'p, 'a> {
 /// Steps of Newton's method that a fit is likely to take if the loss is not smooth.
 const STEPS_AT_KINKS: f64 = 30.0;
 
-impl<'p, 'a> Finish<'p, 'a> {
+impl<'p, 'a> NewtonPhase<'p, 'a> {
     /// The whole finish from the dual point `a(i)` on.
     pub(crate) fn work(
         problem: &Problem<'_>,
         columns: &Columns,
         a: impl Fn(usize) -> f64,
-    ) -> Foreseen {
+    ) -> CostEstimate {
         let (mut free, mut all) = (0, 0);
         let (mut values, mut curvatures) = (Vec::new(), Vec::new());
         for block in problem.data().blocks() {
@@ -52,24 +52,24 @@ impl<'p, 'a> Finish<'p, 'a> {
                 all += usize::from(counts);
             }
         }
-        let (work, way) = Self::work_for(problem, columns, free);
-        Foreseen {
+        let (work, method) = Self::work_for(problem, columns, free);
+        CostEstimate {
             work,
-            is_certain: way != Way::ConjugateGradients || free == all,
+            is_certain: method != DirectionMethod::ConjugateGradients || free == all,
         }
     }
 
     /// Work of the whole finish if there are `free` rows in its systems, in about nanoseconds, and how these
     /// are solved.
-    fn work_for(problem: &Problem<'_>, columns: &Columns, free: usize) -> (f64, Way) {
+    fn work_for(problem: &Problem<'_>, columns: &Columns, free: usize) -> (f64, DirectionMethod) {
         let loss = problem.loss();
         let iterations = match !loss.has_kinks() {
             _ if loss.is_quadratic() => 1.0,
             true => loss.newton_steps(),
             false => STEPS_AT_KINKS,
         };
-        let (iteration, way) = Self::iteration_work(problem, columns, free);
-        (iterations * iteration, way)
+        let (iteration, method) = Self::iteration_work(problem, columns, free);
+        (iterations * iteration, method)
     }
 
     /// The same of one iteration.
@@ -77,12 +77,12 @@ impl<'p, 'a> Finish<'p, 'a> {
         problem: &Problem<'_>,
         columns: &Columns,
         free: usize,
-    ) -> (f64, Way) {
+    ) -> (f64, DirectionMethod) {
         let (loss, rows) = (problem.loss(), problem.rows());
         let may_sample = sample::suits(loss);
-        let (way, system) =
+        let (method, system) =
             hessian::cheapest((rows, loss.is_quadratic()), columns, free, may_sample);
-        (schedule::work(problem, 10.0) + system, way)
+        (schedule::work(problem, 10.0) + system, method)
     }
 
     /// The same as for [`Self::work`], where nothing is known yet of which rows are going to lie flat.
