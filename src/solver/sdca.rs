@@ -11,24 +11,26 @@
 //! until P(w(a)) - D(a) <= tol P(w(a))
 //! ```
 //!
-//! **Intercept.** The constraint `sum c a = 0` is met by the method of multipliers. An unregularised
-//! `b` is replaced by a proximal step on it: `(lambda/(2 s)) (b - centre)^2` is added to `P`, which
-//! makes `b = centre + s sum_i rate_i a_i` and turns the intercept into one more column of value
-//! `sqrt(s)`. After each epoch the centre moves to `b`. The limit solves the unregularised problem
-//! exactly, and evaluations certify that very problem: see [`crate::intercept`].
+//! **Intercept.** The constraint `sum c a = 0` is enforced by the method of multipliers. The
+//! unregularised `b` gets a proximal term: `(lambda/(2 s)) (b - centre)^2` is added to `P`, which
+//! gives `b = centre + s sum_i rate_i a_i` and turns the intercept into one more column with the
+//! value `sqrt(s)`. After each epoch the centre moves to `b`. The limit solves the unregularised
+//! problem exactly, and evaluations certify that problem: see [`crate::intercept`].
 //!
 //! The rows are centred implicitly, see [`super::frame`]: `q_i = rate_i (|x_i - mu|^2 + s)`.
 //!
-//! **Acceleration.** With [`Sdca::accelerate`], rows whose dual values are at rest are visited less
-//! often, see [`super::passes`]; what passes change gives them momentum, see [`super::momentum`]; where
-//! steps are short, they solve a sequence of easier problems, see [`super::outer`]; and a second-order
-//! method finishes what would take long, see [`super::newton_phase`]. [`super::chooser`] chooses.
+//! **Acceleration.** With [`Sdca::accelerate`], rows whose dual values no longer change are visited
+//! less often (see [`super::passes`]), the passes get momentum (see [`super::momentum`]), a
+//! sequence of easier problems is solved where steps are short (see [`super::outer`]), and Newton's
+//! method takes over where SDCA would take long (see [`super::newton_phase`]). [`super::chooser`]
+//! decides when.
 //!
-//! **Several classes** on sparse rows may do their first epochs together, see [`super::together`].
+//! **Several classes** on sparse rows may share their first epochs, see [`super::together`].
 //!
-//! **First epoch.** The modified SGD visits each row once and treats the rows seen so far as if they
-//! were all: with `W_t` the weight seen up to and including row `t`, the step for it begins at the model
-//! `w = (1/(lambda W_(t-1))) sum_(i < t) c_i a_i x_i` and has `q = c_t |x_t|^2 / (lambda W_t)`, as published.
+//! **First epoch.** Modified SGD visits each row once and treats the rows seen so far as if they
+//! were all of them. With `W_t` the total weight up to and including row `t`, the step for this row
+//! starts from the model `w = (1/(lambda W_(t-1))) sum_(i < t) c_i a_i x_i` and uses
+//! `q = c_t |x_t|^2 / (lambda W_t)`, as published.
 
 mod state;
 
@@ -62,17 +64,17 @@ use crate::steps::TraceKind;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum FirstEpoch {
-    /// By modified SGD where that is known to help: if the mean of `q` is at most 0.1.
+    /// Modified SGD where it is known to help: if the mean of `q` is at most 0.1.
     #[default]
     Auto,
-    /// Like all others.
+    /// An SDCA epoch, like all others.
     Sdca,
-    /// By modified SGD.
+    /// Modified SGD.
     Sgd,
 }
 
 impl FirstEpoch {
-    /// The choice that users call `name`.
+    /// The variant with this name in the user interface.
     pub fn named(name: &str) -> Result<Self, Error> {
         match name {
             "auto" => Ok(Self::Auto),
@@ -94,21 +96,21 @@ impl FirstEpoch {
 pub struct Sdca {
     /// The order in which rows are visited.
     pub sampling: Sampling,
-    /// The dual point that is returned, and evaluated on the way.
+    /// The dual point that is evaluated and returned.
     pub output: Output,
     /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
     pub average_from: f64,
     /// How the first epoch is done.
     pub first_epoch: FirstEpoch,
-    /// Whether rows at rest are visited less often, passes have momentum, an outer loop makes short steps longer, and
-    /// Newton's method takes over where it promises to be cheaper: see `passes.rs`, `momentum.rs`, `outer.rs` and
-    /// `newton_phase.rs`.
-    /// It takes an order that visits each row once, and the last iterate for output. Without it, the
+    /// Whether to accelerate: rows at rest are visited less often, passes get momentum, an outer
+    /// loop lengthens short steps, and Newton's method takes over where it is estimated to be
+    /// cheaper. See `passes.rs`, `momentum.rs`, `outer.rs` and `newton_phase.rs`. This needs an
+    /// order that visits each row once, and the last iterate as output. Without acceleration, the
     /// published algorithm is followed exactly.
     pub accelerate: bool,
     /// Seed of everything random.
     pub seed: u64,
-    /// Up to so many threads share the passes over all rows: evaluations, and those of Newton's
+    /// Up to this many threads share the passes over all rows, in evaluations and in Newton's
     /// method. The result does not depend on it.
     pub n_threads: usize,
 }
@@ -184,12 +186,12 @@ impl Solver for Sdca {
 }
 
 impl Sdca {
-    /// Whether [`Self::accelerate`] is asked for and possible.
+    /// Whether [`Self::accelerate`] is set and possible.
     fn accelerates(&self) -> bool {
         self.accelerate && self.output == Output::Last && self.sampling != Sampling::Random
     }
 
-    /// For [`Solver::solve`] and [`Solver::go_on`].
+    /// Implements [`Solver::solve`] and [`Solver::go_on`].
     fn run(
         &self,
         problem: &Problem<'_>,
@@ -269,39 +271,39 @@ impl Sdca {
     }
 }
 
-/// Epochs after which the sum of the rows is computed from scratch for the first time. Unless the columns are far from
-/// centred, the rounding of so many changes is nothing beside what is left to gain; and evaluations compute a sum of
-/// their own.
+/// Epochs after which the sum of the rows is first recomputed from scratch. Unless the columns are
+/// far from centred, the rounding errors of so many updates are negligible beside what is left to
+/// gain, and evaluations compute a sum of their own.
 const FIRST_REFRESH: u64 = 8;
 
 /// A run: the state, the order of its steps, and what its output needs.
 struct Run<'p, 'a> {
     problem: &'p Problem<'a>,
-    /// What Newton's method has to know of them.
+    /// What Newton's method needs to know about the columns.
     columns: &'p Columns,
     state: State,
     passes: Passes,
     averager: Averager<Sums>,
-    /// Epochs that were done before the run.
+    /// The result of common epochs, until the run continues from it.
     common_start: Option<CommonStart>,
-    /// In a first epoch of modified SGD: the sum of the rates that it has seen.
+    /// During a first epoch of modified SGD: the sum of the rates of the rows seen so far.
     sgd: Option<f64>,
-    /// The step after which the sum of rows is due to be recomputed.
+    /// The step after which the sum of rows is recomputed.
     refresh_at: u64,
-    /// Whether Newton's method may take over, and its state once it has.
+    /// Whether Newton's method may take over.
     may_use_newton: bool,
     /// Whether the outer loop and momentum may begin.
     may_speed_up: bool,
-    /// Momentum, once there is any.
+    /// Momentum, once it has begun.
     momentum: Option<Momentum>,
-    /// Visits of the present pass so far.
+    /// Visits in the present pass so far.
     visited: usize,
     /// See [`MOMENTUM_PAUSE`].
     momentum_pause: u64,
-    /// Once there has been an acceleration, after which points may also get worse: `D` where that began.
-    /// Less will not do.
+    /// `D` where an acceleration began, once there has been one. From then on points may also get
+    /// worse, and one with a lower `D` is not good enough.
     least_dual: Option<f64>,
-    /// Epochs that it is likely to take at least; 0 if nothing is known.
+    /// Epochs that the run is likely to take at least; 0 if unknown.
     likely_epochs: f64,
     /// The model of the start, if one was given.
     start_coef: Option<&'p [f64]>,
@@ -311,19 +313,20 @@ struct Run<'p, 'a> {
     /// See [`Budget`].
     tol: f64,
     max_epochs: f64,
-    /// Rows between two signs of life.
+    /// Rows between two heartbeats.
     block: u64,
 }
 
-/// Momentum takes no step in the last part of an epoch before an evaluation: it raises `D`, but may raise `P` as well until passes have mended single rows.
+/// Momentum takes no step in the last `1 / MOMENTUM_PAUSE` of an epoch before an evaluation: a step
+/// raises `D`, but may also raise `P` until passes have corrected single rows.
 const MOMENTUM_PAUSE: u64 = 2;
 
 impl Run<'_, '_> {
-    /// What is known when the run is to go on.
+    /// What is known when the run has to decide how to continue.
     fn outlook<'h>(&self, history: &'h [Record]) -> Outlook<'h> {
         let (problem, loss) = (self.problem, self.problem.loss());
-        // Not the dual point of the evaluation: making it feasible moves values off the ends of their
-        // range, where they would count as free.
+        // Not the dual point of the evaluation: making it feasible moves values away from the ends
+        // of their range, and they would count as free.
         let a = |i: usize| self.state.rows[i].a;
         let has_rate = schedule::epochs_to_come(history, self.tol).is_some();
         let may_begin = self.may_use_newton && self.newton_phase.is_none();
@@ -348,7 +351,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Newton's method from the best point, or from no model if that is better.
+    /// Starts Newton's method from the best point, or from zero if that is better.
     fn begin_newton(
         &mut self,
         best: &Point,
@@ -375,7 +378,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Passes again, from the best point, after Newton's method has failed.
+    /// Returns to passes, from the best point, after Newton's method has failed.
     fn give_up_newton(
         &mut self,
         best: &Point,
@@ -394,7 +397,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// The outer loop, in place of momentum.
+    /// Starts the outer loop, which replaces momentum.
     fn begin_outer(&mut self, best: &Point) {
         self.momentum = None;
         self.least_dual = Some(best.certificate.dual);
@@ -414,7 +417,8 @@ impl Process for Run<'_, '_> {
 
     fn begin(&mut self, start: &Point) {
         if self.problem.fit_intercept() {
-            // From the best intercept: the multiplier need not travel there. See `State::intercept`.
+            // Start from the best intercept, so that the multiplier does not have to find it. See
+            // `State::intercept`.
             self.state.centre = start.intercept + self.state.frame.mu_dot(&self.state.sum.v);
         }
     }
@@ -471,7 +475,7 @@ impl Process for Run<'_, '_> {
             }
             Choice::GoOn => {
                 if let Some(newton_phase) = &mut self.newton_phase {
-                    // Small problems go on beyond the tolerance: see `Pace::least`.
+                    // Small problems continue beyond the tolerance: see `Pace::least`.
                     let is_within = best.certificate.is_within(self.tol);
                     let tol = if is_within { f64::EPSILON } else { self.tol };
                     newton_phase.go_on(tol, watch)?;
@@ -488,7 +492,7 @@ impl Process for Run<'_, '_> {
             horizon,
         } = stretch;
         if let Some(newton_phase) = &mut self.newton_phase {
-            // Two passes over the rows.
+            // It takes two passes over the rows.
             newton_phase.step(watch)?;
             return Ok(step + 2 * self.passes.len() as u64);
         }
@@ -510,7 +514,7 @@ impl Process for Run<'_, '_> {
         let visit_work = schedule::epoch_work(problem) / problem.n_rows() as f64;
         let until = (step + self.block).min(until);
         let mut step = step;
-        // Perhaps several short passes: the clock is not read after each of them.
+        // These may be several short passes; the clock is not read after each of them.
         while step < until {
             if step >= epoch {
                 self.sgd = None;
@@ -541,7 +545,7 @@ impl Process for Run<'_, '_> {
                 }
                 if step >= self.refresh_at {
                     state.refresh(problem, watch)?;
-                    // Ever more rarely, so that it costs next to nothing.
+                    // At growing intervals, so that the cost stays negligible.
                     self.refresh_at = step + step.clamp(epoch, 64 * epoch);
                 }
             }
@@ -573,8 +577,8 @@ impl Process for Run<'_, '_> {
             None => problem.evaluate(state.dual(), precision, point, watch),
             Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch),
         }?;
-        // The model that the dual values of a start came with may prove enough where their own does not, or be the better
-        // one of the two.
+        // The model that came with the dual values of the start may prove enough where `w(a)` does
+        // not, or may be the better of the two.
         if evaluation.step == 0
             && let Some(coef) = self.start_coef
         {
