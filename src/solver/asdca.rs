@@ -14,17 +14,16 @@
 //! theta = 1/4 min(1, (Q m)^(-1/2), Q^-1)
 //! ```
 //!
-//! (`1 / Q` is the paper's `gamma lambda n`, where its rows have `|x_i| <= 1` and weight 1; its fourth
-//! term, `Q^(-2/3) m^(-1/3)`, lies between two of the others.) The
-//! model `w` lags behind `v`: `w = v + rho e`. As `v` changes, `e` changes at the same places only,
+//! model `w` lags behind `v`: `w = v + rho e`. When `v` changes, `e` changes in the same places
+//! only,
 //!
 //! ```text
 //! w+ - v+ = (1 - theta) (rho e - (v+ - v)),   so   e+ = e - (v+ - v) / rho,   rho+ = (1 - theta) rho
 //! ```
 //!
-//! so that a step costs as much as the entries of its rows. `a` stays in the dual domain, as a mean of
-//! values `-phi'`: the certificate is `P(w) - D(a)`. The intercept is that of [`super::sdca`]: one
-//! more column of centred rows, whose centre moves after each epoch.
+//! so that the cost of a step is that of the entries of its rows. `a` stays in the dual domain,
+//! because it is a mean of values `-phi'`. The certificate is `P(w) - D(a)`. The intercept is that
+//! of [`super::sdca`]: one more column of centred rows, whose centre moves after each epoch.
 
 use crate::data::rows_per_block;
 use crate::error::{self, Error};
@@ -47,12 +46,12 @@ use crate::theory;
 pub struct Asdca {
     /// `m`, the rows in a batch.
     pub batch_size: usize,
-    /// How batches are drawn. [`Sampling::Random`], the one of the paper, draws `m` different rows
-    /// each time, the others cut each epoch into consecutive batches.
+    /// How batches are drawn. [`Sampling::Random`], as in the paper, draws `m` different rows each
+    /// time; the others divide each epoch into consecutive batches.
     pub sampling: Sampling,
     /// `theta`, in (0, 1]; `None` is the theorem's choice.
     pub theta: Option<f64>,
-    /// What is returned, and evaluated on the way: `w` and `a`, or `w(a)` and `a` for a mean or random
+    /// What is evaluated and returned: `w` and `a`, or `w(a)` and `a` for an averaged or random
     /// `a`.
     pub output: Output,
     /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
@@ -112,7 +111,7 @@ impl Solver for Asdca {
             let epoch = moving.len().div_ceil(batch) as u64;
             let pool = BatchPool::new(rows, batch, self.n_threads)?;
             pool.count_cpu_time(&mut watch);
-            // On small data: see `Pace`. A step is a quarter of what it could be.
+            // On small data: see `Pace`. A step is a quarter as long as it could be.
             let is_usual = self.output == Output::Last && start.is_none();
             let effort = if is_usual { 8.0 } else { 0.0 };
             let pace = Pace::new(problem, epoch, effort, state.mean_q);
@@ -140,7 +139,7 @@ impl Solver for Asdca {
     }
 }
 
-/// What a step needs to know of its row.
+/// What a step needs to know about its row.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     /// Its dual value.
@@ -161,23 +160,23 @@ struct State {
     e: Sum,
     rho: f64,
     theta: f64,
-    /// Where the intercept of the centred rows is drawn to.
+    /// The centre of the proximal term on the intercept of the centred rows.
     centre: f64,
     /// Mean of `q` without the intercept column, and its maximum with it.
     mean_q: f64,
     max_q: f64,
-    /// Room for numbers of the rows of a batch.
+    /// Buffers with one number for each row of a batch.
     shares: Vec<f64>,
     lags: Vec<f64>,
     targets: Vec<f64>,
 }
 
-/// `rho` below which `e` is scaled instead.
+/// `e` is rescaled when `rho` falls below this.
 const LEAST_RHO: f64 = 1e-100;
 
 impl State {
-    /// The state at the start, and the rows that steps can move: of positive weight and, without an
-    /// intercept, not empty.
+    /// The state at the start, and the rows that steps can change: those of positive weight and,
+    /// without an intercept, not empty.
     fn new(
         problem: &Problem<'_>,
         start: Option<Start<'_>>,
@@ -201,7 +200,7 @@ impl State {
             if q > 0.0 {
                 moving.push(i as u32);
             } else if problem.weight(i) > 0.0 {
-                // An empty row predicts 0 whatever w is: its best dual value is known at once.
+                // An empty row predicts 0 for any w, so its best dual value is known at once.
                 row.a = problem.loss().step(0.0, 0.0, row.a, row.y);
             }
         }
@@ -270,7 +269,7 @@ impl State {
         let (rows, theta) = (problem.rows(), self.theta);
         let mut shares = std::mem::take(&mut self.shares);
         memory::resize(&mut shares, batch.len(), 0.0);
-        // First the new dual values, all of them from the same u.
+        // First compute the new dual values, all of them from the same u.
         self.predict(problem, pool, batch, &mut shares, watch)?;
         self.targets.clear();
         let targets = batch.iter().map(|&i| self.rows[i as usize].y);
@@ -316,13 +315,13 @@ struct Run<'p, 'a> {
     chosen: bool,
     pool: BatchPool,
     order: Order,
-    /// Whether each batch is drawn by itself, of different rows.
+    /// Whether each batch is drawn separately, without repeated rows.
     distinct: bool,
     drawn: Vec<u32>,
     averager: Averager<Sums>,
     /// Rows in a batch.
     batch: usize,
-    /// Steps between two signs of life.
+    /// Steps between two heartbeats.
     block: u64,
 }
 
@@ -333,7 +332,7 @@ impl Process for Run<'_, '_> {
 
     fn begin(&mut self, start: &Point) {
         if self.problem.fit_intercept() {
-            // From the best intercept: the multiplier need not travel there.
+            // Start from the best intercept, so that the multiplier does not have to find it.
             self.state.centre = start.intercept + self.state.frame.mu_dot(&self.state.v.v);
         }
     }
@@ -394,7 +393,8 @@ impl Process for Run<'_, '_> {
             let dual = problem.feasible(state.dual());
             problem.evaluate_pair(coef, dual, precision, point, watch)?;
         }
-        // The theorem's theta cannot: there the numbers themselves are too large.
+        // The theorem's theta cannot diverge: if the gap is not finite there, the numbers
+        // themselves are too large.
         if self.chosen && !point.certificate.gap.is_finite() {
             return Err(Error::Diverged { name: "theta" });
         }

@@ -1,7 +1,7 @@
 //! Work on many rows at a time, shared by threads if there is enough of it.
 //!
-//! Whether and where work is cut into pieces depends on the rows alone, and pieces are put together
-//! in their order: results have the same bits for any number of threads.
+//! Whether and where work is divided depends on the rows alone, and the results are combined in a
+//! fixed order, so they have the same bits for any number of threads.
 
 use crate::error::Error;
 use crate::memory;
@@ -9,16 +9,17 @@ use crate::rows::blocks::RowBlocks;
 use crate::run::{BLOCK, RunContext};
 use crate::threads::ThreadPool;
 
-/// Entries that make a piece of work worth handing to another thread: some 20 microseconds.
+/// Stored entries that make a piece of work worth handing to another thread: about 20 microseconds.
 const PIECE: usize = 1 << 14;
 
-/// Pieces into which a sum over rows is cut at most: each needs the memory of a model.
+/// Maximum number of pieces of a sum over rows: each needs the memory of a model.
 const MAX_PIECES: usize = 8;
 
-/// A sum is cut only if each piece has this many times as many entries as the model that it adds.
+/// A sum is divided only if each piece has at least this many times as many entries as the model
+/// that it adds.
 const ENTRIES_PER_COLUMN: usize = 8;
 
-/// The threads of a run.
+/// The thread pool of a run, for batches of rows.
 pub(crate) struct BatchPool {
     pool: ThreadPool,
     /// Mean number of entries in a row, at least 1.
@@ -28,8 +29,8 @@ pub(crate) struct BatchPool {
 }
 
 impl BatchPool {
-    /// Up to `n_threads` threads for batches of `batch` rows; none beside the calling one if such
-    /// batches are too small to share.
+    /// Up to `n_threads` threads for batches of `batch` rows; only the calling one if such batches
+    /// are too small to share.
     pub(crate) fn new(rows: &dyn RowBlocks, batch: usize, n_threads: usize) -> Result<Self, Error> {
         let per_row = (rows.n_stored() / rows.n_rows()).max(1);
         Ok(Self {
@@ -39,14 +40,14 @@ impl BatchPool {
         })
     }
 
-    /// Tells the clock whose processor time counts.
+    /// Makes the run context count the processor time of all threads, if there are several.
     pub(crate) fn count_cpu_time(&self, watch: &mut RunContext<'_>) {
         if self.pool.is_shared() {
             watch.count_all_threads();
         }
     }
 
-    /// Rows between two signs of life.
+    /// Rows between two heartbeats.
     fn stride(&self) -> usize {
         (8 * BLOCK / self.per_row).max(1)
     }
@@ -56,7 +57,7 @@ impl BatchPool {
         n_rows.saturating_mul(self.per_row) >= n_cols
     }
 
-    /// `out[k] = x_(rows[k]).w`. Many rows are interrupted for signs of life.
+    /// `out[k] = x_(rows[k]).w`. With many rows, there are heartbeats in between.
     pub(crate) fn products(
         &self,
         x: &dyn RowBlocks,
@@ -77,7 +78,7 @@ impl BatchPool {
         Ok(())
     }
 
-    /// `sum += sum_k shares[k] x_(rows[k])`. Many rows are interrupted for signs of life.
+    /// `sum += sum_k shares[k] x_(rows[k])`. With many rows, there are heartbeats in between.
     pub(crate) fn add(
         &mut self,
         x: &dyn RowBlocks,

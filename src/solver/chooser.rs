@@ -51,8 +51,8 @@ pub(crate) struct Tuning {
     /// After Newton's method has been given up, passes get as many epochs as before, plus this
     /// many.
     pub(crate) last_try: f64,
-    /// A run has come to a standstill if, in the last half of these epochs, `P` and `D` have
-    /// changed by no more than these fractions of `P` and of the gap, respectively.
+    /// A run has come to a standstill if, in the last half of these epochs, neither `P` nor `D` has
+    /// changed by more than the smaller of two limits: these fractions of `P` and of the gap.
     pub(crate) still: (f64, f64),
     /// A gap of up to this fraction of `P` may be due to rounding.
     pub(crate) close: f64,

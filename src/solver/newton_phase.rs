@@ -72,7 +72,7 @@ impl<'p, 'a> NewtonPhase<'p, 'a> {
         (iterations * iteration, method)
     }
 
-    /// The same of one iteration.
+    /// The same for one iteration.
     pub(crate) fn iteration_work(
         problem: &Problem<'_>,
         columns: &Columns,

@@ -1,4 +1,4 @@
-//! Subgradient descent on `P`, all rows at a time, which keeps the best of its iterates.
+//! Subgradient descent on `P` with all rows in each step. It keeps the best of its iterates.
 //!
 //! ```text
 //! g_i = -phi'(x_i.w + b; y_i),   b = argmin_b P(w, b)
@@ -8,10 +8,10 @@
 //! With an intercept, this is the method on `min_b P(w, b)`: the subgradients `g` are chosen, where
 //! rows lie on a kink, so that `sum_i c_i g_i = 0`.
 //!
-//! **Certificate.** `w` stays `w(a)` if `a` takes the same steps, `a = (1 - eta lambda) a + eta lambda g`:
-//! a mean of values `-phi'`, and so a feasible dual point. The better one of it and of `-phi'` at the
-//! model itself counts. (After a warm start, `a` goes on from the dual point that was given, which need
-//! not be that of the model.)
+//! **Certificate.** If `a` takes the same steps, `a = (1 - eta lambda) a + eta lambda g`, `w`
+//! remains `w(a)`. This `a` is a mean of values `-phi'`, and so a feasible dual point. The
+//! certificate uses the better one of it and of `-phi'` at the model itself. (After a warm start,
+//! `a` continues from the dual point that was given, which need not be that of the model.)
 
 use crate::error::{self, Error};
 use crate::intercept::{self, Minimum};
@@ -34,7 +34,7 @@ pub struct Subgradient {
     /// The lengths of the steps. `None` is [`LearningRate::Pegasos`] for a loss with kinks and
     /// [`LearningRate::Constant`] for one without.
     pub learning_rate: Option<LearningRate>,
-    /// The iterate that is returned, and evaluated on the way: `None` is the best one so far.
+    /// The iterate that is evaluated and returned; `None` is the best one so far.
     pub output: Option<Output>,
     /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
     pub average_from: f64,
@@ -158,15 +158,16 @@ struct Run<'p, 'a> {
     /// For each row: `x.w`, and the negative slope there; 0 for rows of weight 0.
     predictions: Vec<f64>,
     slopes: Vec<f64>,
-    /// The least `P` of an iterate, and that iterate; `None` if another one is returned.
+    /// The least `P` of an iterate, and that iterate; `None` if another output was chosen.
     best: Option<(f64, Option<Iterate>)>,
-    /// The step for which the members above are up to date.
+    /// The step for which intercept, predictions and slopes are up to date.
     updated_at: Option<u64>,
     averager: Averager<Iterates>,
 }
 
 impl Run<'_, '_> {
-    /// Finds predictions, intercept and slopes of the iterate after `step` steps, once. Keeps it if it is the best.
+    /// Computes predictions, intercept and slopes of the iterate after `step` steps, unless this
+    /// has been done. Keeps the iterate if it is the best.
     fn update_slopes(&mut self, step: u64, watch: &mut RunContext<'_>) -> Result<(), Error> {
         if self.updated_at == Some(step) {
             return Ok(());
@@ -195,7 +196,7 @@ impl Run<'_, '_> {
             Minimum::at(0.0, problem.mean_loss(predictions, 0.0, watch)?.0)
         };
         self.intercept = minimum.b;
-        // Beside a kink the slopes on both sides are mixed so that they add up to 0.
+        // Near a kink the slopes on both sides are mixed so that they add up to 0.
         watch.fill(slopes, problem.data().block_size(), |from, slopes| {
             let block = from..from + slopes.len();
             let (p, labels) = (&predictions[block.clone()], problem.target_block(block));
