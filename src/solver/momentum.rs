@@ -2,7 +2,7 @@
 //!
 //! Late in a run, it is settled which dual values are at an end of their range. The other ones
 //! solve a system of equations, and passes work on it like the Gauss-Seidel method in random order:
-//! slowly, if rows are much alike. If the passes serve as the preconditioner of conjugate
+//! slowly, if the rows are similar. If the passes serve as the preconditioner of conjugate
 //! gradients, about the square root of their number is enough.
 //!
 //! Let `x` be the dual values when such a step was last due, whether or not it was taken, `p` the

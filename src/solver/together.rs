@@ -1,10 +1,10 @@
 //! The first epochs of SDCA for several classes at a time.
 //!
 //! The problems of a one-vs-rest fit differ only in their targets. As long as all of them take full
-//! passes, or nearly, they may as well visit the rows in the same order. A stored entry `x_ij` is
-//! then read once for all classes of a group, and the coefficients that it is multiplied by, one
-//! per class, are adjacent in memory. After [`epochs`] such epochs each class continues alone, from
-//! its dual values.
+//! passes, or nearly, they can visit the rows in the same order. A stored entry `x_ij` is then read
+//! once for all classes of a group, and the coefficients that it is multiplied by, one per class,
+//! are adjacent in memory. After [`epochs`] such epochs each class continues alone, from its dual
+//! values.
 //!
 //! Each class takes the steps that it would take alone, except for the order of the visits: a short
 //! pass visits the rows whose dual values the pass before it has changed in any class.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::run::Certificate;
 
-/// Evaluations at these epochs that have found these gaps, where `P` is 1.
+/// The evaluations at these epochs, with these gaps, where `P` is 1.
 fn history(evaluations: &[(f64, f64)]) -> Vec<Record> {
     let record = |&(epoch, gap): &(f64, f64)| Record {
         epoch,
@@ -13,7 +13,7 @@ fn history(evaluations: &[(f64, f64)]) -> Vec<Record> {
     evaluations.iter().map(record).collect()
 }
 
-/// A hinge-like loss with large rows, 96 epochs from the end; nothing but passes may go on.
+/// A hinge-like loss with large rows, 96 epochs from the end; only passes are allowed.
 fn outlook(history: &[Record]) -> Outlook<'_> {
     Outlook {
         history,
@@ -49,7 +49,7 @@ fn nothing_begins_where_nothing_may_or_the_end_is_near() {
         ..outlook(&near)
     };
     assert_eq!(chosen(may), Choice::GoOn);
-    // Nothing is known before the second evaluation.
+    // There is no rate before the second evaluation.
     let start = history(&[(0.0, 1.0)]);
     let may = Outlook {
         may_speed_up: true,
@@ -66,14 +66,14 @@ fn large_rows_take_the_outer_loop_and_small_ones_momentum() {
         ..outlook(&slow)
     };
     let begin = |phase| Choice::Begin(phase);
-    // Mean q, smoothness, kinks, what the run does, what it chooses.
+    // Mean q, smoothness, kinks, present phase, choice.
     let cases = [
         (10.0, 0.0, true, Phase::Plain, begin(Phase::Proximal)),
         (10.0, 0.0, true, Phase::Momentum, begin(Phase::Proximal)),
         (10.0, 0.0, true, Phase::Proximal, Choice::GoOn),
         (3.0, 0.0, true, Phase::Plain, begin(Phase::Momentum)),
         (3.0, 0.0, true, Phase::Momentum, Choice::GoOn),
-        // In units of the smoothness, of which the least is 1/2.
+        // In units of the smoothness, which is at least 1/2.
         (10.0, 4.0, false, Phase::Plain, begin(Phase::Momentum)),
         (17.0, 4.0, false, Phase::Plain, begin(Phase::Proximal)),
         (2.5, 0.5, false, Phase::Plain, begin(Phase::Proximal)),
@@ -96,16 +96,16 @@ fn large_rows_take_the_outer_loop_and_small_ones_momentum() {
 #[test]
 fn newtons_method_begins_where_it_is_cheaper_and_its_cost_is_known() {
     let slow = history(&SLOW);
-    // The gap falls by a fifth in two epochs: some 60 epochs of 1e6 ns are to come.
+    // The gap falls by a fifth in two epochs: some 60 epochs of 1e6 ns are left.
     let newton = |work, is_certain| Some(CostEstimate { work, is_certain });
     let begin = Choice::Begin(Phase::Newton);
-    // CostEstimate, smoothness, what is chosen.
+    // Estimated cost, smoothness, choice.
     let cases = [
         (newton(1e7, true), 1.0, begin),
         (newton(1e8, true), 1.0, Choice::GoOn),
-        // Many steps of conjugate gradients may be in vain.
+        // Many steps of conjugate gradients may achieve nothing.
         (newton(1e7, false), 1.0, Choice::GoOn),
-        // With kinks: once 4 epochs are a third of the work.
+        // With kinks: once 4 epochs cost a third of the method.
         (newton(1.1e7, true), 0.0, begin),
         (newton(1.3e7, true), 0.0, Choice::GoOn),
     ];
@@ -123,7 +123,7 @@ fn newtons_method_begins_where_it_is_cheaper_and_its_cost_is_known() {
 
 #[test]
 fn a_hopeless_run_tries_newtons_method_even_where_that_is_uncertain() {
-    // A gap that hardly falls.
+    // The gap hardly falls.
     let hopeless = |epoch| history(&[(0.0, 1.0), (epoch / 2.0, 0.1), (epoch, 0.0999)]);
     let uncertain = |history: &[Record]| {
         chosen(Outlook {
@@ -150,7 +150,7 @@ fn newtons_method_begins_at_once_where_that_is_cheaper_than_a_first_look() {
     };
     assert_eq!(from_zero(5e6, 6.0), Choice::Begin(Phase::Newton));
     assert_eq!(from_zero(7e6, 6.0), Choice::GoOn);
-    // Nothing is known of losses with kinks.
+    // Nothing is known about losses with kinks.
     assert_eq!(from_zero(1.0, 0.0), Choice::GoOn);
 }
 
@@ -165,7 +165,7 @@ fn newtons_method_ends_after_too_many_failures() {
     };
     assert_eq!(at(0.1, 7), Choice::GoOn);
     assert_eq!(at(0.1, 8), Choice::Begin(Phase::Plain));
-    // More than the tolerance was asked for, and cannot be had.
+    // More than the tolerance was wanted, but cannot be reached.
     assert_eq!(at(1e-5, 8), Choice::Stop(StopReason::Converged));
 }
 
@@ -179,7 +179,7 @@ fn a_run_that_rounding_keeps_in_place_stops() {
         })
     };
     assert_eq!(after(1e-8, 80.0), Choice::Stop(StopReason::Precision));
-    // Not yet, and not where rounding is too small to be the reason.
+    // Too early, or with a gap too large to be due to rounding.
     assert_eq!(after(1e-8, 60.0), Choice::GoOn);
     assert_eq!(after(1e-5, 80.0), Choice::GoOn);
 }

@@ -18,7 +18,7 @@ struct Case {
     weights: Vec<f64>,
     c: f64,
     with_intercept: bool,
-    /// Where the intercept is drawn to.
+    /// The centre of the proximal term on the intercept.
     centre: f64,
     /// The rows that the passes visit.
     passes: Vec<Vec<usize>>,
@@ -38,7 +38,7 @@ fn cases() -> impl Strategy<Value = Case> {
             prop::collection::vec(pass, 8),
         )
             .prop_map(move |(x, mut y, mut weights, c, centre, passes)| {
-                // Both classes, and some weight.
+                // Both classes have a row of positive weight.
                 (y[0], y[1]) = (-1.0, 1.0);
                 (weights[0], weights[1]) = (1.0, 1.0);
                 let centre = if with_intercept { centre } else { 0.0 };
@@ -56,7 +56,7 @@ fn cases() -> impl Strategy<Value = Case> {
     })
 }
 
-/// The state of a run, as far as momentum has to do with it.
+/// The part of a run's state that momentum uses.
 struct Run<'p, 'a> {
     problem: &'p Problem<'a>,
     rows: Vec<Row>,
@@ -140,7 +140,7 @@ impl<'p, 'a> Run<'p, 'a> {
         (sum, pull)
     }
 
-    /// `D` by its definition, with the intercept drawn to the centre.
+    /// `D` by its definition, with the proximal term on the intercept.
     fn value(&self, dual: &[f64]) -> f64 {
         let problem = self.problem;
         let conjugate = |(i, &a): (usize, &f64)| {
@@ -160,7 +160,7 @@ impl<'p, 'a> Run<'p, 'a> {
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-10 * size;
         assert!(self.sum.v.iter().zip(&sum).all(|(&a, &b)| close(a, b)));
         assert!(close(self.sum.pull, pull));
-        // What the sum keeps beside it: `dot` needs all of it.
+        // The other numbers of the sum, all of which `dot` uses.
         let mut again = self.sum.clone();
         again.update_t(&self.frame);
         let dot = |sum: &Sum| self.dot(sum, 0);
@@ -168,7 +168,7 @@ impl<'p, 'a> Run<'p, 'a> {
     }
 }
 
-/// What is due after a pass.
+/// To be called after a pass.
 fn step(momentum: &mut Momentum, run: &mut Run<'_, '_>, work: f64, may_step: bool) {
     let mut no_monitor = NoMonitor;
     let mut watch = RunContext::new(None, &mut no_monitor);
@@ -188,7 +188,7 @@ impl Case {
         check(Run::new(&problem.expect("valid"), self.centre));
     }
 
-    /// `D` does not fall, dual values stay in their range, and the sum goes with them.
+    /// `D` does not fall, dual values stay in their range, and the sum matches them.
     fn check_steps<L: Loss>(&self, loss: L) {
         self.with(loss, |mut run| {
             let mut momentum = run.momentum();
@@ -225,7 +225,7 @@ proptest! {
         case in cases(),
         others in prop::collection::vec((-2.0..3.0, -2.0..3.0), 5),
     ) {
-        // Its dual is a parabola, with no ends.
+        // Its dual is a parabola without ends of a range.
         case.with(Squared, |mut run| {
             let mut momentum = run.momentum();
             let (mut x, mut p) = (run.dual(), vec![0.0; case.n]);
@@ -259,11 +259,11 @@ proptest! {
 fn the_highest_point_is_looked_for_where_there_is_something_to_be_found() {
     let highest = |slopes, curvatures| Plane { slopes, curvatures }.maximum();
     assert_eq!(highest((1.0, 4.0), (1.0, 0.0, 2.0)), Some((1.0, 2.0)));
-    // One direction is nothing, or they are the same.
+    // One direction is negligible, or they are parallel.
     assert_eq!(highest((1.0, 0.0), (2.0, 0.0, 0.0)), Some((0.5, 0.0)));
     assert_eq!(highest((0.0, 1.0), (0.0, 0.0, 2.0)), Some((0.0, 0.5)));
     assert_eq!(highest((1.0, 1.0), (2.0, 2.0, 2.0)), Some((0.5, 0.0)));
-    // Both are nothing, or it is far away.
+    // Both are negligible, or the maximum is too far away.
     assert_eq!(highest((0.0, 0.0), (0.0, 0.0, 0.0)), None);
     assert_eq!(highest((1.0, 0.0), (1e-3, 0.0, 1.0)), None);
 }
@@ -294,7 +294,7 @@ fn steps_that_are_due_come_after_enough_work() {
     });
 }
 
-/// A system of equations with rows much alike: passes alone take several times as many.
+/// A system of equations with similar rows: passes alone need several times as many.
 #[test]
 fn passes_with_momentum_converge_faster() {
     let (n, d) = (60, 80);

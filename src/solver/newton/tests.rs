@@ -11,7 +11,7 @@ const N: usize = 400;
 const D: usize = 3;
 const TOL: f64 = 1e-4;
 
-/// `f` for Newton's method from 0 on, on rows whose labels a noisy plane has given.
+/// Calls `f` with Newton's method at 0, on rows whose labels come from a plane with noise.
 fn with_newton(f: impl Fn(Newton<'_, '_>, &mut RunContext<'_>)) {
     let wave = |k: usize| (k as f64 * 1.7).sin() + (k as f64 * 0.31).cos();
     let x = Array2::from_shape_fn((N, D), |(i, j)| wave(7 * i + 3 * j) + 0.5 * j as f64);
@@ -33,7 +33,7 @@ fn with_newton(f: impl Fn(Newton<'_, '_>, &mut RunContext<'_>)) {
 }
 
 #[test]
-fn whoever_asks_for_more_gets_it() {
+fn a_solved_problem_can_be_solved_more_accurately() {
     with_newton(|mut newton, watch| {
         while !newton.is_ready() {
             newton.step(watch).expect("not interrupted");

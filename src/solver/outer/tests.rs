@@ -67,7 +67,7 @@ impl Case {
         self.mu.iter().enumerate().map(of_column).collect()
     }
 
-    /// `w(a)` as a run has it.
+    /// `w(a)` as a run computes it.
     fn sum<R: Rows>(&self, rows: &R, shares: &[f64]) -> Sum {
         let (mut sum, frame) = (Sum::new(self.mu.len()), self.frame());
         for (i, &share) in shares.iter().enumerate() {
@@ -76,7 +76,7 @@ impl Case {
         sum
     }
 
-    /// That `sum` stands for `u`, in which the intercept pulls with `pull`.
+    /// Checks that `sum` represents `u`, with `pull` for the intercept.
     fn check(&self, sum: &Sum, rows: &impl Rows, u: &[f64], pull: f64) {
         let size = 1.0 + u.iter().chain([&pull]).map(|u| u.abs()).sum::<f64>();
         let close = |a: f64, b: f64| (a - b).abs() <= 1e-12 * size;
@@ -105,7 +105,7 @@ proptest! {
         let mut outer = Outer::new(&mut sum, &frame, case.mean_q, 0.0);
         let s = outer.scale();
         prop_assert!(0.0 < s && s < 1.0);
-        // y = w(a), so that u is both.
+        // y = w(a), and so u = w(a).
         let total = |shares: &[f64]| s * shares.iter().sum::<f64>();
         case.check(&sum, &rows, &before, total(&shares));
         let mut y = before;
@@ -151,7 +151,7 @@ fn the_larger_the_rows_the_stronger_the_pull() {
         Outer::new(&mut Sum::new(1), &frame, mean_q, smoothness).scale()
     };
     assert!(scale(100.0, 0.0) < scale(10.0, 0.0));
-    // In units of the smoothness, unless that is all but none.
+    // In units of the smoothness, unless that is close to 0.
     assert_eq!(scale(100.0, 0.0), scale(100.0, 1.0));
     assert_eq!(scale(100.0, 4.0), scale(25.0, 1.0));
     assert_eq!(scale(100.0, 0.5), scale(200.0, 1.0));

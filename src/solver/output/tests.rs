@@ -1,6 +1,6 @@
 use super::*;
 
-/// Row 0 has the value t after t steps; what a run of `steps` steps returns.
+/// The output of a run of `steps` steps in which row 0 has the value t after t steps.
 fn run(output: Output, fraction: f64, full_steps: usize, steps: u64, every: u64, seed: u64) -> f64 {
     let mut averager = Averager::new(output, fraction, 1, full_steps, seed, || Sums::new(1));
     let (mut value, mut found) = (0.0, f64::NAN);

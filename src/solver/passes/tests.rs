@@ -1,7 +1,8 @@
 use super::*;
 use crate::order::Sampling;
 
-/// The rows of the next pass, in blocks of 3; those below `moving` move, with so much of a gain each.
+/// The rows of the next pass, which is done in blocks of 3. The rows below `moving` change, each
+/// with this gain.
 fn pass(passes: &mut Passes, moving: u32, gain: f64) -> Vec<u32> {
     let mut rows = Vec::new();
     passes.prepare(false);
@@ -36,7 +37,7 @@ fn short_passes_visit_what_moved_until_a_full_pass_is_due() {
     // 9 + 9 + 9 + 9 visits: 9 more would be over 4 times 10.
     assert_eq!(pass(&mut passes, 2, 1.0), all);
     assert_eq!(pass(&mut passes, 0, 1.0), all[..2]);
-    // Nothing has moved.
+    // Nothing has changed.
     assert_eq!(pass(&mut passes, 7, 1.0), all);
     passes.reset();
     assert_eq!(pass(&mut passes, 7, 1.0), all);
@@ -51,7 +52,7 @@ fn short_passes_end_where_a_visit_gains_less_than_one_of_the_full_pass() {
     assert_eq!(pass(&mut passes, 5, 0.9), all[..8]);
     assert_eq!(pass(&mut passes, 5, 0.75), all[..5]);
     assert_eq!(pass(&mut passes, 5, 0.3), all[..5]);
-    // What counts is the full pass before, which is this one.
+    // Short passes are compared with the full pass before them, which is this one.
     assert_eq!(pass(&mut passes, 5, 0.2), all);
     assert_eq!(pass(&mut passes, 3, 0.2), all[..5]);
     assert_eq!(pass(&mut passes, 3, 0.05), all[..3]);
@@ -59,7 +60,7 @@ fn short_passes_end_where_a_visit_gains_less_than_one_of_the_full_pass() {
 }
 
 #[test]
-fn all_passes_are_full_where_asked_for_and_where_rows_are_drawn() {
+fn all_passes_are_full_if_requested_or_if_rows_are_drawn() {
     let all: Vec<u32> = (0..10).collect();
     let mut plain = passes(Sampling::Cyclic, false);
     let mut drawn = passes(Sampling::Random, true);
