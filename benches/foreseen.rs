@@ -99,11 +99,11 @@ fn print<L: Loss>(name: &str, data: Data<'_>, y: &[f64], loss: L, c: f64) {
         epoch: foreseen_epoch,
         evaluation: foreseen_evaluation,
         iteration: foreseen,
-        way,
+        method,
     } = costs(&problem);
     let (epoch, evaluation) = (1e9 * epoch(&problem), 1e9 * evaluation(&problem));
     print!(
-        "| {name}, {} | {foreseen_epoch:.2e} | {epoch:.2e} | {foreseen_evaluation:.2e} | {evaluation:.2e} | {way} | {foreseen:.2e} ",
+        "| {name}, {} | {foreseen_epoch:.2e} | {epoch:.2e} | {foreseen_evaluation:.2e} | {evaluation:.2e} | {method} | {foreseen:.2e} ",
         L::NAME
     );
     match iteration(&problem) {

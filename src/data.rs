@@ -126,7 +126,7 @@ pub(crate) struct RowGeometry {
     /// `|x_i - mu|^2`.
     pub(crate) spreads: Vec<f64>,
     /// The weighted mean of `spreads`.
-    pub(crate) mean_spread: f64,
+    pub(crate) mean_sq_norm: f64,
 }
 
 impl<'a> Data<'a> {
@@ -395,7 +395,7 @@ impl RowGeometry {
             mu_sq_norm,
             m,
             spreads,
-            mean_spread: sum / data.total_weight,
+            mean_sq_norm: sum / data.total_weight,
         })
     }
 

@@ -35,7 +35,7 @@ use crate::loss::Loss;
 use crate::memory::{self, IntoVec as _};
 use crate::problem::{Problem, Regularisation};
 use crate::run::{Budget, Fit, HEARTBEAT, Monitor, NoMonitor, RunContext};
-use crate::solver::{GROUP, Head, Solver, Start};
+use crate::solver::{CommonStart, GROUP, Solver, Start};
 use crate::steps::Steps;
 
 /// Monitors for the problems of several classes, which may be solved in several threads at a time.
@@ -145,11 +145,11 @@ impl<'a> OneVsRest<'a> {
             &mut || monitors.idle(),
         )?;
         // Each class takes its own part and frees it.
-        let heads = begun.into_iter().flatten().map(Some).map(Mutex::new);
-        let heads: Vec<Mutex<Option<Head>>> = heads.into_vec();
-        let take = |head: &Mutex<Option<Head>>| {
-            let mut head = head.lock().unwrap_or_else(PoisonError::into_inner);
-            head.take()
+        let common_starts = begun.into_iter().flatten().map(Some).map(Mutex::new);
+        let common_starts: Vec<Mutex<Option<CommonStart>>> = common_starts.into_vec();
+        let take = |common_start: &Mutex<Option<CommonStart>>| {
+            let mut common_start = common_start.lock().unwrap_or_else(PoisonError::into_inner);
+            common_start.take()
         };
         let solve = |class: usize, max_time: Option<Duration>| {
             let targets = targets(self.classes, class as u32);
@@ -159,8 +159,8 @@ impl<'a> OneVsRest<'a> {
                 ..budget.clone()
             };
             let mut monitor = monitors.of_class(class, in_caller(self.n_classes));
-            if let Some(head) = heads.get(class).and_then(take) {
-                return solver.go_on(&problem, &budget, head, &mut *monitor);
+            if let Some(common_start) = common_starts.get(class).and_then(take) {
+                return solver.go_on(&problem, &budget, common_start, &mut *monitor);
             }
             let start = starts.map(|starts| starts[class]);
             solver.solve(&problem, &budget, start, &mut *monitor)

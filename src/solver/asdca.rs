@@ -14,17 +14,16 @@
 //! theta = 1/4 min(1, (Q m)^(-1/2), Q^-1)
 //! ```
 //!
-//! (`1 / Q` is the paper's `gamma lambda n`, where its rows have `|x_i| <= 1` and weight 1; its fourth
-//! term, `Q^(-2/3) m^(-1/3)`, lies between two of the others.) The
-//! model `w` lags behind `v`: `w = v + rho e`. As `v` changes, `e` changes at the same places only,
+//! model `w` lags behind `v`: `w = v + rho e`. When `v` changes, `e` changes in the same places
+//! only,
 //!
 //! ```text
 //! w+ - v+ = (1 - theta) (rho e - (v+ - v)),   so   e+ = e - (v+ - v) / rho,   rho+ = (1 - theta) rho
 //! ```
 //!
-//! so that a step costs as much as the entries of its rows. `a` stays in the dual domain, as a mean of
-//! values `-phi'`: the certificate is `P(w) - D(a)`. The intercept is that of [`super::sdca`]: one
-//! more column of centred rows, whose centre moves after each epoch.
+//! so that the cost of a step is that of the entries of its rows. `a` stays in the dual domain,
+//! because it is a mean of values `-phi'`. The certificate is `P(w) - D(a)`. The intercept is that
+//! of [`super::sdca`]: one more column of centred rows, whose centre moves after each epoch.
 
 use crate::data::rows_per_block;
 use crate::error::{self, Error};
@@ -32,10 +31,10 @@ use crate::memory;
 use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem};
 use crate::run::{Budget, Fit, Monitor, RunContext, parameter};
-use crate::solver::batch::Team;
+use crate::solver::batch::BatchPool;
 use crate::solver::driver::{self, Evaluation, Process, Stretch};
 use crate::solver::frame::{Frame, Sum};
-use crate::solver::output::{Keeper, Output, Sums, Trace, check_average_from};
+use crate::solver::output::{Averager, Output, Sums, Trace, check_average_from};
 use crate::solver::schedule::Pace;
 use crate::solver::{Solver, Start};
 use crate::theory;
@@ -47,12 +46,12 @@ use crate::theory;
 pub struct Asdca {
     /// `m`, the rows in a batch.
     pub batch_size: usize,
-    /// How batches are drawn. [`Sampling::Random`], the one of the paper, draws `m` different rows
-    /// each time, the others cut each epoch into consecutive batches.
+    /// How batches are drawn. [`Sampling::Random`], as in the paper, draws `m` different rows each
+    /// time; the others divide each epoch into consecutive batches.
     pub sampling: Sampling,
     /// `theta`, in (0, 1]; `None` is the theorem's choice.
     pub theta: Option<f64>,
-    /// What is returned, and evaluated on the way: `w` and `a`, or `w(a)` and `a` for a mean or random
+    /// What is evaluated and returned: `w` and `a`, or `w(a)` and `a` for an averaged or random
     /// `a`.
     pub output: Output,
     /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
@@ -110,21 +109,21 @@ impl Solver for Asdca {
                 }
             };
             let epoch = moving.len().div_ceil(batch) as u64;
-            let team = Team::new(rows, batch, self.n_threads)?;
-            team.announce(&mut watch);
-            // On small data: see `Pace`. A step is a quarter of what it could be.
+            let pool = BatchPool::new(rows, batch, self.n_threads)?;
+            pool.count_cpu_time(&mut watch);
+            // On small data: see `Pace`. A step is a quarter as long as it could be.
             let is_usual = self.output == Output::Last && start.is_none();
-            let finish = if is_usual { 8.0 } else { 0.0 };
-            let pace = Pace::new(problem, epoch, finish, state.mean_q);
+            let effort = if is_usual { 8.0 } else { 0.0 };
+            let pace = Pace::new(problem, epoch, effort, state.mean_q);
             let mut run = Run {
                 problem,
                 state,
                 chosen: self.theta.is_some(),
-                team,
+                pool,
                 order: Order::new(self.sampling, self.seed, moving),
                 distinct: self.sampling == Sampling::Random,
                 drawn: Vec::new(),
-                keeper: Keeper::new(
+                averager: Averager::new(
                     self.output,
                     self.average_from,
                     epoch,
@@ -140,7 +139,7 @@ impl Solver for Asdca {
     }
 }
 
-/// What a step needs to know of its row.
+/// What a step needs to know about its row.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     /// Its dual value.
@@ -161,23 +160,23 @@ struct State {
     e: Sum,
     rho: f64,
     theta: f64,
-    /// Where the intercept of the centred rows is drawn to.
+    /// The centre of the proximal term on the intercept of the centred rows.
     centre: f64,
     /// Mean of `q` without the intercept column, and its maximum with it.
     mean_q: f64,
     max_q: f64,
-    /// Room for numbers of the rows of a batch.
+    /// Buffers with one number for each row of a batch.
     shares: Vec<f64>,
     lags: Vec<f64>,
     targets: Vec<f64>,
 }
 
-/// `rho` below which `e` is scaled instead.
+/// `e` is rescaled when `rho` falls below this.
 const LEAST_RHO: f64 = 1e-100;
 
 impl State {
-    /// The state at the start, and the rows that steps can move: of positive weight and, without an
-    /// intercept, not empty.
+    /// The state at the start, and the rows that steps can change: those of positive weight and,
+    /// without an intercept, not empty.
     fn new(
         problem: &Problem<'_>,
         start: Option<Start<'_>>,
@@ -201,7 +200,7 @@ impl State {
             if q > 0.0 {
                 moving.push(i as u32);
             } else if problem.weight(i) > 0.0 {
-                // An empty row predicts 0 whatever w is: its best dual value is known at once.
+                // An empty row predicts 0 for any w, so its best dual value is known at once.
                 row.a = problem.loss().step(0.0, 0.0, row.a, row.y);
             }
         }
@@ -232,7 +231,7 @@ impl State {
         let rows = &self.rows;
         let share = |i: usize| problem.rate(i) * rows[i].a;
         self.v.refresh(&self.frame, problem, share, watch)?;
-        self.e.settle(&self.frame);
+        self.e.update_t(&self.frame);
         Ok(())
     }
 
@@ -240,15 +239,15 @@ impl State {
     fn predict(
         &mut self,
         problem: &Problem<'_>,
-        team: &Team,
+        pool: &BatchPool,
         batch: &[u32],
         out: &mut [f64],
         watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let rows = problem.rows();
         memory::resize(&mut self.lags, batch.len(), 0.0);
-        team.products(rows, batch, &self.v.v, out, watch)?;
-        team.products(rows, batch, &self.e.v, &mut self.lags, watch)?;
+        pool.products(rows, batch, &self.v.v, out, watch)?;
+        pool.products(rows, batch, &self.e.v, &mut self.lags, watch)?;
         for ((p, lag), &i) in out.iter_mut().zip(&self.lags).zip(batch) {
             let m = self.rows[i as usize].m;
             let lag = (1.0 - self.theta) * self.rho * self.e.centred(*lag, m);
@@ -261,7 +260,7 @@ impl State {
     fn step(
         &mut self,
         problem: &Problem<'_>,
-        team: &mut Team,
+        pool: &mut BatchPool,
         batch: &[u32],
         step: u64,
         mut sums: Option<&mut Sums>,
@@ -270,8 +269,8 @@ impl State {
         let (rows, theta) = (problem.rows(), self.theta);
         let mut shares = std::mem::take(&mut self.shares);
         memory::resize(&mut shares, batch.len(), 0.0);
-        // First the new dual values, all of them from the same u.
-        self.predict(problem, team, batch, &mut shares, watch)?;
+        // First compute the new dual values, all of them from the same u.
+        self.predict(problem, pool, batch, &mut shares, watch)?;
         self.targets.clear();
         let targets = batch.iter().map(|&i| self.rows[i as usize].y);
         memory::extend(&mut self.targets, targets);
@@ -285,16 +284,18 @@ impl State {
             *share = problem.rate(i as usize) * (a - row.a);
             row.a = a;
         }
-        team.add(rows, batch, &shares, &mut self.v.v, watch)?;
+        pool.add(rows, batch, &shares, &mut self.v.v, watch)?;
         for (&i, &share) in batch.iter().zip(&shares) {
-            self.v.tilt(&self.frame, self.rows[i as usize].m, share);
+            self.v
+                .axpy_offsets(&self.frame, self.rows[i as usize].m, share);
         }
         for share in &mut shares {
             *share /= -self.rho;
         }
-        team.add(rows, batch, &shares, &mut self.e.v, watch)?;
+        pool.add(rows, batch, &shares, &mut self.e.v, watch)?;
         for (&i, &share) in batch.iter().zip(&shares) {
-            self.e.tilt(&self.frame, self.rows[i as usize].m, share);
+            self.e
+                .axpy_offsets(&self.frame, self.rows[i as usize].m, share);
         }
         self.shares = shares;
         self.rho *= 1.0 - theta;
@@ -312,15 +313,15 @@ struct Run<'p, 'a> {
     state: State,
     /// Whether `theta` is not the theorem's.
     chosen: bool,
-    team: Team,
+    pool: BatchPool,
     order: Order,
-    /// Whether each batch is drawn by itself, of different rows.
+    /// Whether each batch is drawn separately, without repeated rows.
     distinct: bool,
     drawn: Vec<u32>,
-    keeper: Keeper<Sums>,
+    averager: Averager<Sums>,
     /// Rows in a batch.
     batch: usize,
-    /// Steps between two signs of life.
+    /// Steps between two heartbeats.
     block: u64,
 }
 
@@ -331,7 +332,7 @@ impl Process for Run<'_, '_> {
 
     fn begin(&mut self, start: &Point) {
         if self.problem.fit_intercept() {
-            // From the best intercept: the multiplier need not travel there.
+            // Start from the best intercept, so that the multiplier does not have to find it.
             self.state.centre = start.intercept + self.state.frame.mu_dot(&self.state.v.v);
         }
     }
@@ -347,11 +348,11 @@ impl Process for Run<'_, '_> {
         if in_epoch == 0 && !self.distinct {
             self.order.next_epoch();
         }
-        self.keeper.attend(step, self.state.dual(), horizon);
+        self.averager.before_steps(step, self.state.dual(), horizon);
         let until = (step - in_epoch + epoch)
             .min(step + self.block)
             .min(until)
-            .min(self.keeper.next_event());
+            .min(self.averager.next_event());
         for step in step..until {
             let batch = if self.distinct {
                 self.order.draw(self.batch, &mut self.drawn);
@@ -361,9 +362,9 @@ impl Process for Run<'_, '_> {
                 let visits = self.order.visits();
                 &visits[from..visits.len().min(from + self.batch)]
             };
-            let sums = self.keeper.tally();
+            let sums = self.averager.tally();
             self.state
-                .step(self.problem, &mut self.team, batch, step + 1, sums, watch)?;
+                .step(self.problem, &mut self.pool, batch, step + 1, sums, watch)?;
         }
         if until.is_multiple_of(epoch) {
             self.state.centre += self.state.frame.s * self.state.v.pull;
@@ -383,7 +384,7 @@ impl Process for Run<'_, '_> {
     ) -> Result<(), Error> {
         let precision = evaluation.precision;
         let Self { problem, state, .. } = self;
-        if let Some(dual) = self.keeper.output_for(&evaluation, state.dual()) {
+        if let Some(dual) = self.averager.output_for(&evaluation, state.dual()) {
             problem.evaluate(problem.feasible(dual), precision, point, watch)?;
         } else {
             let lag = state.e.coef(&state.frame, state.rho);
@@ -392,7 +393,8 @@ impl Process for Run<'_, '_> {
             let dual = problem.feasible(state.dual());
             problem.evaluate_pair(coef, dual, precision, point, watch)?;
         }
-        // The theorem's theta cannot: there the numbers themselves are too large.
+        // The theorem's theta cannot diverge: if the gap is not finite there, the numbers
+        // themselves are too large.
         if self.chosen && !point.certificate.gap.is_finite() {
             return Err(Error::Diverged { name: "theta" });
         }

@@ -1,7 +1,7 @@
 //! Work on many rows at a time, shared by threads if there is enough of it.
 //!
-//! Whether and where work is cut into pieces depends on the rows alone, and pieces are put together
-//! in their order: results have the same bits for any number of threads.
+//! Whether and where work is divided depends on the rows alone, and the results are combined in a
+//! fixed order, so they have the same bits for any number of threads.
 
 use crate::error::Error;
 use crate::memory;
@@ -9,44 +9,45 @@ use crate::rows::blocks::RowBlocks;
 use crate::run::{BLOCK, RunContext};
 use crate::threads::ThreadPool;
 
-/// Entries that make a piece of work worth handing to another thread: some 20 microseconds.
+/// Stored entries that make a piece of work worth handing to another thread: about 20 microseconds.
 const PIECE: usize = 1 << 14;
 
-/// Pieces into which a sum over rows is cut at most: each needs the memory of a model.
+/// Maximum number of pieces of a sum over rows: each needs the memory of a model.
 const MAX_PIECES: usize = 8;
 
-/// A sum is cut only if each piece has this many times as many entries as the model that it adds.
+/// A sum is divided only if each piece has at least this many times as many entries as the model
+/// that it adds.
 const ENTRIES_PER_COLUMN: usize = 8;
 
-/// The threads of a run.
-pub(crate) struct Team {
+/// The thread pool of a run, for batches of rows.
+pub(crate) struct BatchPool {
     pool: ThreadPool,
     /// Mean number of entries in a row, at least 1.
     per_row: usize,
     /// The sums of pieces.
-    spare: Vec<Vec<f64>>,
+    partial_sums: Vec<Vec<f64>>,
 }
 
-impl Team {
-    /// Up to `n_threads` threads for batches of `batch` rows; none beside the calling one if such
-    /// batches are too small to share.
+impl BatchPool {
+    /// Up to `n_threads` threads for batches of `batch` rows; only the calling one if such batches
+    /// are too small to share.
     pub(crate) fn new(rows: &dyn RowBlocks, batch: usize, n_threads: usize) -> Result<Self, Error> {
         let per_row = (rows.n_stored() / rows.n_rows()).max(1);
         Ok(Self {
             pool: ThreadPool::new(n_threads, batch.saturating_mul(per_row) >= 2 * PIECE)?,
             per_row,
-            spare: Vec::new(),
+            partial_sums: Vec::new(),
         })
     }
 
-    /// Tells the clock whose processor time counts.
-    pub(crate) fn announce(&self, watch: &mut RunContext<'_>) {
+    /// Makes the run context count the processor time of all threads, if there are several.
+    pub(crate) fn count_cpu_time(&self, watch: &mut RunContext<'_>) {
         if self.pool.is_shared() {
             watch.count_all_threads();
         }
     }
 
-    /// Rows between two signs of life.
+    /// Rows between two heartbeats.
     fn stride(&self) -> usize {
         (8 * BLOCK / self.per_row).max(1)
     }
@@ -56,7 +57,7 @@ impl Team {
         n_rows.saturating_mul(self.per_row) >= n_cols
     }
 
-    /// `out[k] = x_(rows[k]).w`. Many rows are interrupted for signs of life.
+    /// `out[k] = x_(rows[k]).w`. With many rows, there are heartbeats in between.
     pub(crate) fn products(
         &self,
         x: &dyn RowBlocks,
@@ -77,7 +78,7 @@ impl Team {
         Ok(())
     }
 
-    /// `sum += sum_k shares[k] x_(rows[k])`. Many rows are interrupted for signs of life.
+    /// `sum += sum_k shares[k] x_(rows[k])`. With many rows, there are heartbeats in between.
     pub(crate) fn add(
         &mut self,
         x: &dyn RowBlocks,
@@ -117,15 +118,16 @@ impl Team {
             return x.add_of(rows, shares, sum);
         }
         let piece = rows.len().div_ceil(pieces);
-        self.spare.resize_with(rows.len().div_ceil(piece), Vec::new);
-        let work = |number: usize, spare: &mut [Vec<f64>]| {
+        self.partial_sums
+            .resize_with(rows.len().div_ceil(piece), Vec::new);
+        let work = |number: usize, partial_sums: &mut [Vec<f64>]| {
             let range = number * piece..rows.len().min((number + 1) * piece);
-            spare[0].clear();
-            memory::resize(&mut spare[0], sum.len(), 0.0);
-            x.add_of(&rows[range.clone()], &shares[range], &mut spare[0]);
+            partial_sums[0].clear();
+            memory::resize(&mut partial_sums[0], sum.len(), 0.0);
+            x.add_of(&rows[range.clone()], &shares[range], &mut partial_sums[0]);
         };
-        self.pool.for_chunks(&mut self.spare, 1, &work);
-        for part in &self.spare {
+        self.pool.for_chunks(&mut self.partial_sums, 1, &work);
+        for part in &self.partial_sums {
             for (sum, part) in sum.iter_mut().zip(part) {
                 *sum += part;
             }

@@ -1,11 +1,12 @@
 //! The loop around every solver: step, evaluate, keep the best point, choose, stop.
 //!
-//! A solver is a [`Process`]. [`run`] drives it, and reads downward. What belongs to all runs is here and nowhere else: the
-//! budget, the history, the best point, and why a run ends.
+//! A solver is a [`Process`], and [`run`] drives it. What all runs have in common is here and
+//! nowhere else: the budget, the history, the best point, and the reason why a run ends.
 //!
-//! **Recording observes.** Evaluations of the run itself are spaced so that they cost little, see [`super::schedule`], and
-//! its choices rest on them alone. Where the user asks for records at other steps, the process is evaluated there into a
-//! point of its own: nothing that steps depend on changes, and the result has the same bits with and without them.
+//! **Recording only observes.** The run evaluates itself at intervals that keep the cost low (see
+//! [`super::schedule`]), and its decisions depend on these evaluations alone. If the user wants
+//! records at other steps, the process is evaluated there into a separate point. Nothing that the
+//! steps depend on changes, so the result has the same bits with and without records.
 
 use std::ops::ControlFlow;
 
@@ -18,44 +19,46 @@ use crate::solver::schedule::{self, Pace};
 /// How far [`Process::advance`] may go.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stretch {
-    /// The steps that are done.
+    /// The number of steps done so far.
     pub(crate) step: u64,
-    /// No steps after this one: something is to be looked at there.
+    /// Stop at this step at the latest: the run is evaluated or recorded there.
     pub(crate) until: u64,
-    /// Where the run itself will be evaluated next. What steps do may depend on it.
+    /// The step of the next evaluation of the run itself. Steps may depend on it.
     pub(crate) horizon: u64,
 }
 
-/// An evaluation that a process is asked for.
+/// A request to evaluate a process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Evaluation<'d> {
-    /// The steps that are done.
+    /// The number of steps done so far.
     pub(crate) step: u64,
-    /// If there is an intercept, `P` is to be minimised over it to this relative precision.
+    /// With an intercept, `P` is minimised over it to this relative precision.
     pub(crate) precision: f64,
-    /// The best point so far; empty where each point takes the place of the one before.
+    /// The best point so far; empty if each point replaces the one before.
     pub(crate) best: &'d Point,
-    /// Whether this is for the record only: then the run goes on as if it had not been asked.
+    /// Whether this is only for the record. The run must then continue as if there had been no
+    /// evaluation.
     pub(crate) for_record: bool,
 }
 
 /// Which of its points a run returns.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Keep {
-    /// The last one: each is better than those before, or is what the algorithm says.
+    /// The last one: either each point is better than those before, or the algorithm prescribes it.
     Latest,
-    /// The last model, with the dual point that has the highest bound so far.
+    /// The last model, paired with the dual point that gave the highest lower bound so far.
     HighestBound,
-    /// The one with the smallest gap: points may also get worse. Its `D` may not be below this, unless it is within the
-    /// tolerance. Of two whose gaps differ by no more than this part of `P`, the later one is the better.
+    /// The point with the smallest gap, because points may also get worse. Its `D` must be at least
+    /// `least_dual`, unless its gap is within the tolerance. If two gaps differ by no more than the
+    /// fraction `alike` of `P`, the later point is preferred.
     Best { least_dual: f64, alike: f64 },
 }
 
-/// What differs by less than this part may be the same, but for rounding.
+/// Relative differences below this may be due to rounding alone.
 pub(crate) const ROUNDING: f64 = 1e-12;
 
 impl Keep {
-    /// Whether `new` takes the place of the best point so far, perhaps with the dual point of the latter.
+    /// Whether `new` replaces the best point so far. It may take over the dual point of the latter.
     fn takes(self, new: &mut Point, best: &Point, tol: f64) -> bool {
         let (now, before) = (new.certificate, best.certificate);
         match self {
@@ -75,7 +78,7 @@ impl Keep {
     }
 }
 
-/// A solver at work. Steps are counted from 0.
+/// A running solver. Steps are counted from 0.
 pub(crate) trait Process {
     /// Steps in an epoch; 0 if there is nothing to do.
     fn epoch(&self) -> u64;
@@ -83,10 +86,11 @@ pub(crate) trait Process {
     /// Called once, after the start has been evaluated.
     fn begin(&mut self, _start: &Point) {}
 
-    /// Does some of the steps that are left, as many as fit between two heartbeats. Returns how many steps are then done.
+    /// Does some of the remaining steps, as many as fit between two heartbeats. Returns the total
+    /// number of steps done by then.
     fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error>;
 
-    /// Evaluates the point that would be returned now.
+    /// Evaluates the point that the run would return now.
     fn evaluate(
         &mut self,
         evaluation: Evaluation<'_>,
@@ -94,24 +98,26 @@ pub(crate) trait Process {
         watch: &mut RunContext<'_>,
     ) -> Result<(), Error>;
 
-    /// Which of the points that are evaluated is kept.
+    /// Which of the evaluated points is kept.
     fn keep(&self) -> Keep {
         Keep::Latest
     }
 
-    /// Whether an evaluation is due, where the process and not the schedule decides about it.
+    /// Whether an evaluation is due, if the process decides this itself; `None` leaves it to the
+    /// schedule.
     fn is_ready(&self) -> Option<bool> {
         None
     }
 
-    /// What it is doing.
+    /// What the process is doing.
     fn phase(&self) -> Phase {
         Phase::default()
     }
 
-    /// Chooses how to go on, after each evaluation of the run that does not end it: the one of the start included, but not
-    /// after the last epoch. `present` is what has been found now, whether it is the best point or not. `Break` ends the
-    /// run: there is nothing left to be gained. The predictions of `best` may have been dropped.
+    /// Decides how to continue. Called after each evaluation of the run that does not end it,
+    /// including the one at the start, but not after the last epoch. `present` is the certificate
+    /// of the present point, whether or not that is the best one. `Break` ends the run: nothing
+    /// more can be gained. The predictions of the best point may have been dropped.
     fn choose(
         &mut self,
         _present: Certificate,
@@ -123,7 +129,8 @@ pub(crate) trait Process {
     }
 }
 
-/// Runs `process`, which solves `problem`, until it is good enough or the budget is used up.
+/// Runs `process`, which solves `problem`, until the solution is good enough or the budget is used
+/// up.
 pub(crate) fn run(
     problem: &Problem<'_>,
     process: &mut dyn Process,
@@ -157,26 +164,27 @@ struct Driver<'p, 'a> {
     problem: &'p Problem<'a>,
     budget: &'p Budget,
     pace: Pace,
-    /// Steps in an epoch, in all epochs, and those that are done.
+    /// Steps in an epoch, steps in all epochs, and steps done so far.
     epoch: u64,
     last: u64,
     step: u64,
-    /// Where the run is to be evaluated next, and where it is to be recorded.
+    /// The steps of the next evaluation and of the next record.
     next_evaluation: u64,
     next_record: u64,
-    /// The best point so far, what has been evaluated last if not all are kept, and what is recorded between
-    /// evaluations.
+    /// The best point so far; a buffer for the next evaluation, used if not every point is kept;
+    /// and a buffer for points that are only recorded.
     best: Point,
     fresh: Point,
     observed: Point,
-    /// What has been found at the last evaluation.
+    /// The certificate of the last evaluation.
     present: Certificate,
-    /// The evaluations of the run, and what is recorded where that is something else.
+    /// The evaluations of the run, and the records for the user if these are separate.
     history: Vec<Record>,
     records: Vec<Record>,
-    /// The gap of the last evaluation, if the fit was perfect.
+    /// The gap at the last evaluation if the fit was perfect there, otherwise infinity.
     perfect_gap: f64,
-    /// Whether the run has begun without coefficients, so that its first evaluation is that of no model.
+    /// Whether the run began with zero coefficients, so that its first evaluation is that of the
+    /// zero model.
     from_zero: bool,
     /// Whether a callback has asked to stop.
     is_stopped: bool,
@@ -205,7 +213,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         }
     }
 
-    /// Refuses a problem whose objective overflows without coefficients.
+    /// Returns an error if the objective overflows even with zero coefficients.
     fn check_start(&mut self) -> Result<(), Error> {
         self.from_zero = self.best.coef.iter().all(|&w| w == 0.0);
         if self.from_zero && !self.best.certificate.primal.is_finite() {
@@ -216,12 +224,12 @@ impl<'p, 'a> Driver<'p, 'a> {
         Ok(())
     }
 
-    /// Whether epochs or time are used up.
+    /// Whether the epochs or the time are used up.
     fn is_over(&self, watch: &RunContext<'_>) -> bool {
         self.step >= self.last || watch.is_out_of_time()
     }
 
-    /// Whether the run is to be evaluated.
+    /// Whether the run should be evaluated now.
     fn is_due(&self, process: &dyn Process, watch: &RunContext<'_>) -> bool {
         let due = process
             .is_ready()
@@ -229,7 +237,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         due || self.is_stopped || self.is_over(watch)
     }
 
-    /// Whether the present step is to be recorded, and the run not evaluated anyway.
+    /// Whether a record is due at the present step.
     fn is_record_due(&self) -> bool {
         self.budget.record_every.is_some() && self.step >= self.next_record
     }
@@ -253,7 +261,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         watch.heartbeat()
     }
 
-    /// Evaluates the run after the steps that are done, and says whether that is the end of it.
+    /// Evaluates the run at the present step. Returns the reason to stop, if there is one.
     fn evaluate(
         &mut self,
         process: &mut dyn Process,
@@ -262,7 +270,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         let mut record = self.blank_record(process, watch);
         watch.evaluate(|watch| {
             let keep = process.keep();
-            // Where the last point is kept, it takes the place of the one before, in its memory.
+            // If the latest point is always kept, it overwrites the one before.
             let mut point = match keep {
                 Keep::Latest => std::mem::take(&mut self.best),
                 Keep::HighestBound | Keep::Best { .. } => {
@@ -314,7 +322,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         })
     }
 
-    /// Evaluates the present step for the record alone.
+    /// Evaluates the present step only for the record.
     fn record(
         &mut self,
         process: &mut dyn Process,
@@ -361,7 +369,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         self.is_stopped |= answer.is_break();
     }
 
-    /// A record of the steps that are done, with nothing evaluated yet.
+    /// A record of the present step, still without its certificate.
     fn blank_record(&self, process: &dyn Process, watch: &RunContext<'_>) -> Record {
         Record {
             epoch: self.step as f64 / (self.epoch as f64).max(1.0),
@@ -372,7 +380,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         }
     }
 
-    /// Lets the process choose how to go on, and says whether that is to stop.
+    /// Lets the process decide how to continue. Returns the reason to stop, if it has found one.
     fn choose(
         &mut self,
         process: &mut dyn Process,
@@ -382,7 +390,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         Ok(answer.break_value())
     }
 
-    /// The result: never worse than no model at all.
+    /// The result. It is never worse than the zero model.
     fn finish(
         mut self,
         stop: Option<StopReason>,
@@ -402,11 +410,11 @@ impl<'p, 'a> Driver<'p, 'a> {
             });
         }
         let stop = match stop {
-            // Also a run whose time, epochs or callback ended it: it has what was asked for.
+            // Also if time, epochs or a callback ended the run: it has reached the tolerance.
             _ if certificate.is_within(self.budget.tol) => StopReason::Converged,
             StopReason::Callback => StopReason::Callback,
             _ if is_perfect => StopReason::Perfect,
-            // Not with the model that has taken the place of the one that had.
+            // The zero model has replaced the one that had converged.
             StopReason::Converged => StopReason::Precision,
             reason => reason,
         };
@@ -425,7 +433,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         })
     }
 
-    /// The history for the user, the last line of which is about what is returned.
+    /// The history for the user. Its last entry describes the returned point.
     fn recorded(&mut self, watch: &mut RunContext<'_>) -> Vec<Record> {
         let mut last = *self.history.last().expect("the start has been evaluated");
         last.certificate = self.best.certificate;
@@ -445,10 +453,10 @@ impl<'p, 'a> Driver<'p, 'a> {
         std::mem::take(&mut self.records)
     }
 
-    /// Returns no model instead of a worse one.
+    /// Returns the zero model if it is better.
     fn prefer_zero(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
-        // Whoever asks for all epochs wants to see what the algorithm ends with. And there is nothing to do where the
-        // run began without coefficients and has not got worse.
+        // With `tol = 0` the user wants to see where the algorithm ends. And there is nothing to do
+        // if the run began at zero and has not got worse.
         let is_study = self.budget.tol == 0.0;
         let at_start = self.history[0].certificate.primal;
         let is_better = self.from_zero && self.best.certificate.primal <= at_start;
@@ -459,7 +467,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         Ok(())
     }
 
-    /// The precision of the intercept.
+    /// The relative precision to which `P` is minimised over the intercept.
     fn precision(&self) -> f64 {
         match self.pace.least {
             0 => schedule::intercept_precision(self.budget.tol),
@@ -467,7 +475,8 @@ impl<'p, 'a> Driver<'p, 'a> {
         }
     }
 
-    /// Whether the fit is perfect and the gap has not been halved since it was so before.
+    /// Whether the fit is perfect and the gap has not halved since the last evaluation, at which it
+    /// was already perfect.
     fn is_as_good_as_it_gets(&mut self, watch: &mut RunContext<'_>) -> Result<bool, Error> {
         let gap = self.best.certificate.gap;
         let is_perfect = self.is_perfect(watch)?;
@@ -478,19 +487,20 @@ impl<'p, 'a> Driver<'p, 'a> {
         Ok(is_perfect && (gap > 0.5 * before || gap <= 0.0))
     }
 
-    /// Whether the fit is perfect, which is worth a look only at the start and where `P` has vanished.
+    /// Whether the fit is perfect. This is checked only at the start and once `P` has nearly
+    /// vanished.
     fn is_perfect(&mut self, watch: &mut RunContext<'_>) -> Result<bool, Error> {
         let first = self.history[0].certificate.primal;
         let Certificate { primal, gap, .. } = self.best.certificate;
-        let is_worth_a_look =
+        let may_be_perfect =
             self.history.len() == 1 || primal <= 1e-8 * first || self.perfect_gap.is_finite();
-        if self.budget.tol == 0.0 || !is_worth_a_look {
+        if self.budget.tol == 0.0 || !may_be_perfect {
             return Ok(false);
         }
         if self.best.predictions.is_empty() {
             self.problem.predict(&mut self.best, watch)?;
         }
-        // Less than the last digit of what there was.
+        // Below the rounding error of the first `P`.
         let is_nothing = self.from_zero && primal.max(gap) <= f64::EPSILON * first;
         Ok(is_nothing || self.problem.is_perfect(&self.best))
     }

@@ -1,21 +1,22 @@
 //! Projected gradient ascent on `D`.
 //!
-//! The gradient of the quadratic part of `W D` is, for each unit of weight, `-x_i.w(a)`. A step of
-//! length `1 / sigma` along it, with the conjugate kept exact, is the step of SDCA with `sigma` in the
-//! place of `q`, for all rows at once:
+//! The gradient of the quadratic part of `W D` is `-x_i.w(a)` per unit of weight. A step of length
+//! `1 / sigma` along it, with the conjugate kept exact, is SDCA's step with `sigma` in place of
+//! `q`, for all rows at once:
 //!
 //! ```text
 //! a_i = argmax_t  -phi*(-t; y_i) - t z_i - sigma t^2 / 2,   z_i = x_i.w(a) + b - sigma a_i
 //! ```
 //!
-//! Where `phi*` is linear on its domain (hinge, absolute, quantile) that is the gradient step
-//! `a_i + (y_i - x_i.w) / sigma`, projected on the interval of `a_i`; elsewhere (such as for the log
-//! loss, whose gradient is infinite at the ends of its interval) it is the proximal form of it.
-//! `sigma` must be at least `lambda_max(X' C X) / (lambda W)`, found by power iteration and watched:
-//! a step that turns out to be longer than its own curvature allows is taken back and shortened.
+//! If `phi*` is linear on its domain (hinge, absolute, quantile), this is the gradient step
+//! `a_i + (y_i - x_i.w) / sigma`, projected on the interval of `a_i`. For other losses (such as the
+//! log loss, whose gradient is infinite at the ends of its interval), it is the proximal form of
+//! that step. `sigma` must be at least `lambda_max(X' C X) / (lambda W)`, which is estimated by
+//! power iteration. The estimate is checked: a step that turns out to be longer than its own
+//! curvature allows is undone and shortened.
 //!
-//! **Intercept.** `b` is the multiplier of `sum_i c_i a_i = 0`: the step is projected on that
-//! constraint too, by a search for the `b` that makes the new values meet it. Every iterate is
+//! **Intercept.** `b` is the multiplier of `sum_i c_i a_i = 0`. The step is also projected on that
+//! constraint, by a search for the `b` for which the new values satisfy it. Every iterate is
 //! feasible, and `X` counts as centred in `lambda_max`.
 
 use std::ops::Range;
@@ -28,7 +29,7 @@ use crate::problem::{Point, Problem};
 use crate::run::{Budget, Fit, Monitor, RunContext, parameter};
 use crate::solver::driver::{self, Evaluation, Process, Stretch};
 use crate::solver::frame::Frame;
-use crate::solver::output::{Iterates, Keeper, Output, check_average_from};
+use crate::solver::output::{Averager, Iterates, Output, check_average_from};
 use crate::solver::schedule::Pace;
 use crate::solver::spectrum::largest_eigenvalue;
 use crate::solver::{Solver, Start};
@@ -38,10 +39,10 @@ use crate::solver::{Solver, Start};
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct DualGradient {
-    /// `1 / sigma`; `None` takes a bound from power iteration. If it is too long, the run need not
+    /// `1 / sigma`; `None` uses a bound from power iteration. If it is too long, the run may not
     /// converge.
     pub step: Option<f64>,
-    /// The dual point that is returned, and evaluated on the way.
+    /// The dual point that is evaluated and returned.
     pub output: Output,
     /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
     pub average_from: f64,
@@ -63,7 +64,7 @@ impl Default for DualGradient {
     }
 }
 
-/// What is added to the curvature that a step has met.
+/// Safety factor on the curvature that a step has encountered.
 const MARGIN: f64 = 1.05;
 
 /// Cost of an evaluation in epochs. A constant, so that runs in which a row is repeated or weighted
@@ -109,7 +110,7 @@ impl Solver for DualGradient {
                 predictions: memory::zeros(n_rows),
                 next: memory::zeros(n_rows),
                 intercept: 0.0,
-                keeper: Keeper::new(
+                averager: Averager::new(
                     self.output,
                     self.average_from,
                     1,
@@ -133,7 +134,7 @@ impl Solver for DualGradient {
 struct Run<'p, 'a> {
     problem: &'p Problem<'a>,
     sigma: f64,
-    /// Whether steps that are too long are taken back.
+    /// Whether steps that are too long are undone.
     guarded: bool,
     a: Vec<f64>,
     /// `w(a)`, up to rounding.
@@ -145,7 +146,7 @@ struct Run<'p, 'a> {
     next: Vec<f64>,
     /// The multiplier, up to rounding.
     intercept: f64,
-    keeper: Keeper<Iterates>,
+    averager: Averager<Iterates>,
 }
 
 impl Run<'_, '_> {
@@ -199,7 +200,7 @@ impl Run<'_, '_> {
             memory::resize(&mut self.change, problem.n_cols(), 0.0);
             let share = |i: usize| problem.rate(i) * change(i);
             problem.data().add_rows(share, &mut self.change, watch)?;
-            // Both sides of sum_i rate_i da_i^2 sigma >= |dw|^2, by which D cannot fall.
+            // If sum_i rate_i da_i^2 sigma >= |dw|^2, D cannot fall.
             let curvature = self.change.iter().map(|w| w * w).sum::<f64>() / moved;
             if self.guarded && curvature > self.sigma * (1.0 + 1e-9) && curvature.is_finite() {
                 self.sigma = MARGIN * curvature;
@@ -226,14 +227,15 @@ impl Process for Run<'_, '_> {
 
     fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error> {
         let Stretch { step, horizon, .. } = stretch;
-        self.keeper.attend(step, self.a.iter().copied(), horizon);
-        if let Some(iterates) = self.keeper.tally() {
+        self.averager
+            .before_steps(step, self.a.iter().copied(), horizon);
+        if let Some(iterates) = self.averager.tally() {
             iterates.count(self.a.iter().copied());
         }
         self.ascend(watch)?;
         let step = step + 1;
         if step.is_power_of_two() || step.is_multiple_of(64) {
-            // Sheds the rounding errors of updates.
+            // Removes the rounding errors of updates.
             self.problem.coef_of(&self.a, &mut self.coef, watch)?;
         }
         Ok(step)
@@ -247,7 +249,7 @@ impl Process for Run<'_, '_> {
     ) -> Result<(), Error> {
         let precision = evaluation.precision;
         let Self { problem, a, .. } = self;
-        match self.keeper.output_for(&evaluation, a.iter().copied()) {
+        match self.averager.output_for(&evaluation, a.iter().copied()) {
             None => problem.evaluate(a.iter().copied(), precision, point, watch)?,
             Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch)?,
         }

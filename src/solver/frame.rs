@@ -1,17 +1,18 @@
-//! Rows as seen by solvers that carry the intercept along: centred, with a column for it.
+//! Rows as used by solvers that update the intercept: centred, with a column for it.
 //!
-//! With a free intercept the rows may be shifted: `x.w + b = (x - mu).w + (b + mu.w)`. Steps on rows
-//! centred at their mean `mu` are longer, because `|x - mu|^2` is smaller than `|x|^2` where columns
-//! lie far from 0. No row is changed: a sum of centred rows `sum_i r_i (x_i - mu)`, with a last
-//! column of value `sqrt(s)` for the intercept, is kept as `v = sum_i r_i x_i` and
-//! `pull = sum_i r_i`. With `m_i = x_i.mu`, its product with the centred row `i`,
+//! With a free intercept the rows may be shifted: `x.w + b = (x - mu).w + (b + mu.w)`. Steps on
+//! rows centred at their mean `mu` are longer, because `|x - mu|^2` is smaller than `|x|^2` where
+//! columns are far from 0. The rows themselves are not changed. A sum of centred rows
+//! `sum_i r_i (x_i - mu)`, with a last column of value `sqrt(s)` for the intercept, is stored as
+//! `v = sum_i r_i x_i` and `pull = sum_i r_i`. With `m_i = x_i.mu`, its product with the centred
+//! row `i`,
 //!
 //! ```text
 //! (x_i - mu).(v - pull mu) + s pull = x_i.v - pull m_i + t,   t = pull (|mu|^2 + s) - mu.v
 //! ```
 //!
-//! costs one sparse dot and three numbers, `m_i`, `pull` and `t`, the last two kept up to date.
-//! Without an intercept `mu` and `s` are 0, and so are `m_i` and `t`.
+//! costs one sparse dot product and three numbers: `m_i`, `pull` and `t`. The last two are kept up
+//! to date. Without an intercept `mu` and `s` are 0, and so are `m_i` and `t`.
 
 use crate::data::RowGeometry;
 use crate::error::Error;
@@ -20,19 +21,20 @@ use crate::problem::Problem;
 use crate::rows::Rows;
 use crate::run::RunContext;
 
-/// Weight `s` of the intercept column as a fraction of the mean `|x - mu|^2`. The larger, the faster
-/// the intercept moves; but its share of `|x|^2` makes every step shorter.
+/// Weight `s` of the intercept column as a fraction of the mean `|x - mu|^2`. The larger it is, the
+/// faster the intercept moves; but its share of `|x|^2` makes every step shorter.
 const INTERCEPT_SHARE: f64 = 0.1;
 
-/// Least share of the intercept column in `q = |x|^2 / (lambda W)`. Under strong regularisation `q`
-/// is small and steps are long, so that the intercept may move faster than [`INTERCEPT_SHARE`] lets
-/// it. In units of [`Problem::unit`], as `q` is.
+/// Least contribution of the intercept column to `q = |x|^2 / (lambda W)`. Under strong
+/// regularisation `q` is small and steps are long, so that the intercept may move faster than
+/// [`INTERCEPT_SHARE`] allows. In units of [`Problem::prediction_scale`], as `q` is.
 const INTERCEPT_Q: f64 = 0.01;
 
-/// Where targets and `lambda` are so large that their product overflows: the intercept then moves less.
+/// A limit for targets and `lambda` so large that their product overflows; the intercept then moves
+/// less.
 const MOST_LEAST: f64 = 1e300;
 
-/// The mean row and what goes with it.
+/// The mean row and the numbers that depend on it.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     /// The mean row; zeros without an intercept.
@@ -46,7 +48,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// The frame of the data, whose rows are handed to `visit(i, m, spread)` with `m = x.mu` and
+    /// The frame of the data. Each row is passed to `visit(i, m, spread)`, with `m = x.mu` and
     /// `spread = |x - mu|^2`.
     pub(crate) fn new(
         problem: &Problem<'_>,
@@ -60,8 +62,9 @@ impl Frame {
         Ok(frame)
     }
 
-    /// The frame for rows that follow others, of which mean row, mean `|x - mu|^2` and weight are given: it has its
-    /// origin at the mean of all, and their mean `|x - mu|^2`. Also returns their weight.
+    /// The frame for rows that follow others, whose mean row, mean `|x - mu|^2` and weight are
+    /// given. Its origin is the mean of all rows, and it contains the mean `|x - mu|^2` of all.
+    /// Also returns their weight.
     pub(crate) fn joined(
         problem: &Problem<'_>,
         (mean_before, sq_norm_before, weight_before): (&[f64], f64, f64),
@@ -83,12 +86,12 @@ impl Frame {
         let geometry = RowGeometry::about(problem.data(), mu, problem.fit_intercept(), watch)?;
         Self::visit(&geometry, problem, visit)?;
         let mut frame = Self::of(&geometry);
-        frame.mean_sq_norm = before * (sq_norm_before + moved) + now * geometry.mean_spread;
+        frame.mean_sq_norm = before * (sq_norm_before + moved) + now * geometry.mean_sq_norm;
         frame.weigh_intercept(problem, problem.total_weight());
         Ok((frame, weight))
     }
 
-    /// Finds `s` for rows that have this weight in an epoch.
+    /// Computes `s` for rows that have this weight in an epoch.
     fn weigh_intercept(&mut self, problem: &Problem<'_>, weight: f64) {
         if problem.fit_intercept() {
             let least = INTERCEPT_Q * problem.prediction_scale() * problem.lambda() * weight;
@@ -108,17 +111,17 @@ impl Frame {
         }
     }
 
-    /// The frame with its origin where that of the geometry is.
+    /// The frame with the same origin as the geometry.
     fn of(geometry: &RowGeometry) -> Self {
         Self {
             mu: geometry.mu.duplicate(),
             mu_sq_norm: geometry.mu_sq_norm,
             s: 0.0,
-            mean_sq_norm: geometry.mean_spread,
+            mean_sq_norm: geometry.mean_sq_norm,
         }
     }
 
-    /// Hands each row to `visit(i, m, spread)`.
+    /// Passes each row to `visit(i, m, spread)`.
     fn visit(
         geometry: &RowGeometry,
         problem: &Problem<'_>,
@@ -126,8 +129,8 @@ impl Frame {
     ) -> Result<(), Error> {
         let mut is_finite = true;
         for (i, &spread) in geometry.spreads.iter().enumerate() {
-            // Of rows of weight 0, too: 0 times what is not finite is NaN. From Python, this is what refuses
-            // infinities and NaNs.
+            // This includes rows of weight 0, because 0 times a non-finite number is NaN. For
+            // Python users, this is the check that rejects infinities and NaNs.
             is_finite &= problem.q(i, spread).is_finite();
             visit(i, geometry.m(i), spread);
         }
@@ -141,7 +144,7 @@ impl Frame {
 
     /// What adding the centred row `x`, for which `m = x.mu`, adds to `t`.
     #[inline(always)]
-    pub(crate) fn tilt(&self, m: f64) -> f64 {
+    pub(crate) fn t_increment(&self, m: f64) -> f64 {
         self.mu_sq_norm + self.s - m
     }
 
@@ -188,18 +191,18 @@ impl Sum {
     #[inline(always)]
     pub(crate) fn axpy<R: Rows>(&mut self, frame: &Frame, rows: &R, i: usize, m: f64, share: f64) {
         rows.axpy(i, share, &mut self.v);
-        self.tilt(frame, m, share);
+        self.axpy_offsets(frame, m, share);
     }
 
     /// The part of [`Self::axpy`] that does not touch `v`.
     #[inline(always)]
-    pub(crate) fn tilt(&mut self, frame: &Frame, m: f64, share: f64) {
+    pub(crate) fn axpy_offsets(&mut self, frame: &Frame, m: f64, share: f64) {
         self.pull += share;
-        self.t += share * frame.tilt(m);
+        self.t += share * frame.t_increment(m);
     }
 
-    /// Recomputes what additions only update, which sheds their rounding errors: the sum of
-    /// `share(i)` times row `i`.
+    /// Recomputes the sum of `share(i)` times row `i` from scratch, which removes the rounding
+    /// errors of updates.
     pub(crate) fn refresh(
         &mut self,
         frame: &Frame,
@@ -210,12 +213,12 @@ impl Sum {
         self.v.fill(0.0);
         problem.data().add_rows(&share, &mut self.v, watch)?;
         self.pull = (0..problem.n_rows()).map(share).sum();
-        self.settle(frame);
+        self.update_t(frame);
         Ok(())
     }
 
     /// Recomputes `t` from `v` and `pull`.
-    pub(crate) fn settle(&mut self, frame: &Frame) {
+    pub(crate) fn update_t(&mut self, frame: &Frame) {
         self.t = self.pull * (frame.mu_sq_norm + frame.s) - frame.mu_dot(&self.v);
     }
 
@@ -228,7 +231,7 @@ impl Sum {
         self.t *= factor;
     }
 
-    /// `v - pull mu`, scaled: the columns of the sum but for the one of the intercept.
+    /// `v - pull mu`, scaled: the sum without the intercept's column.
     pub(crate) fn coef(&self, frame: &Frame, factor: f64) -> impl Iterator<Item = f64> {
         let columns = self.v.iter().zip(&frame.mu);
         columns.map(move |(v, mu)| factor * (v - self.pull * mu))

@@ -97,7 +97,7 @@ pub(crate) fn columns(rows: &dyn RowBlocks) -> Columns {
 
 /// How a system is solved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum DirectionMethod {
     Columns,
     Sample,
     Rows,
@@ -111,13 +111,13 @@ pub(crate) fn cheapest(
     columns: &Columns,
     count: usize,
     may_sample: bool,
-) -> (Way, f64) {
+) -> (DirectionMethod, f64) {
     let (n, n_cols) = (count as f64, rows.n_cols() as f64);
     let per_row = rows.n_stored() as f64 / rows.n_rows() as f64;
     let cholesky = |unknowns: f64| 0.017 * unknowns.powi(3);
     let pass = |share: f64| share * rows.entry_work() * n * per_row + 15.0 * n;
     let mut best = (
-        Way::ConjugateGradients,
+        DirectionMethod::ConjugateGradients,
         if Mechanism::ConjugateGradients.is_on() {
             EXPECTED_STEPS * (pass(1.5) + 10.0 * n_cols)
         } else {
@@ -128,7 +128,10 @@ pub(crate) fn cheapest(
         let of_row = outer_work(rows, columns).0;
         let renewed = if is_quadratic { 1.0 } else { RENEWED };
         // Certain where conjugate gradients are not.
-        best = (Way::Columns, renewed * n * of_row + cholesky(n_cols));
+        best = (
+            DirectionMethod::Columns,
+            renewed * n * of_row + cholesky(n_cols),
+        );
         if may_sample && count >= rows.n_cols() && Mechanism::Sample.is_on() {
             let size = sample::size(rows.n_cols()).min(count) as f64;
             let factor = sample::CHOSEN * (size * of_row + cholesky(n_cols));
@@ -136,7 +139,7 @@ pub(crate) fn cheapest(
             let step = pass(if rows.is_sparse() { 1.5 } else { 1.0 }) + 0.3 * n_cols * n_cols;
             let work = factor + sample::EXPECTED_STEPS * step;
             if work < sample::WORTH * best.1 {
-                best = (Way::Sample, work);
+                best = (DirectionMethod::Sample, work);
             }
         }
     }
@@ -145,7 +148,7 @@ pub(crate) fn cheapest(
         let products = 0.15 * rows.entry_work() * n * n * per_row + 2.0 * n * n_cols;
         let work = products + cholesky(n);
         if work < best.1 {
-            best = (Way::Rows, work);
+            best = (DirectionMethod::Rows, work);
         }
     }
     best
@@ -314,7 +317,7 @@ impl Hessian<'_, '_, '_> {
         let is_quadratic = self.design.problem.loss().is_quadratic();
         let cheapest = |may_sample| cheapest((rows, is_quadratic), columns, count, may_sample).0;
         let way = match (cheapest(memory.sample.is_some()), memory.sample.take()) {
-            (Way::Sample, Some(mut sample)) => {
+            (DirectionMethod::Sample, Some(mut sample)) => {
                 let found = self.by_sample(gradient, sample::PRECISION, &mut sample, watch)?;
                 if let Some(direction) = found {
                     memory.sample = Some(sample);
@@ -326,9 +329,13 @@ impl Hessian<'_, '_, '_> {
             (way, _) => way,
         };
         match way {
-            Way::Columns | Way::Sample => self.by_columns(gradient, precision, memory, watch),
-            Way::Rows => self.by_rows(gradient, &mut memory.system, watch),
-            Way::ConjugateGradients => self.by_conjugate_gradients(gradient, precision, watch),
+            DirectionMethod::Columns | DirectionMethod::Sample => {
+                self.by_columns(gradient, precision, memory, watch)
+            }
+            DirectionMethod::Rows => self.by_rows(gradient, &mut memory.system, watch),
+            DirectionMethod::ConjugateGradients => {
+                self.by_conjugate_gradients(gradient, precision, watch)
+            }
         }
     }
 
@@ -897,7 +904,12 @@ mod tests {
     /// A Hessian whatever its rows are.
     trait Solve {
         /// The direction by one of the ways, or by the cheapest.
-        fn solve(&self, way: Option<Way>, gradient: &[f64], watch: &mut RunContext<'_>) -> Vector;
+        fn solve(
+            &self,
+            way: Option<DirectionMethod>,
+            gradient: &[f64],
+            watch: &mut RunContext<'_>,
+        ) -> Vector;
         /// The direction to the `aim`, a gradient and a precision, by a sample that has served for other weights
         /// before, if any; and whether it is to serve for the next one.
         fn solve_by_sample(
@@ -917,16 +929,25 @@ mod tests {
     const TINY: f64 = 1e-14;
 
     impl Solve for Hessian<'_, '_, '_> {
-        fn solve(&self, way: Option<Way>, gradient: &[f64], watch: &mut RunContext<'_>) -> Vector {
+        fn solve(
+            &self,
+            way: Option<DirectionMethod>,
+            gradient: &[f64],
+            watch: &mut RunContext<'_>,
+        ) -> Vector {
             let mut memory = Memory::default();
             let direction = match way {
                 None => self.direction(gradient, TINY, &mut memory, watch),
-                Some(Way::Columns) => self.by_columns(gradient, TINY, &mut memory, watch),
-                Some(Way::Sample) => {
+                Some(DirectionMethod::Columns) => {
+                    self.by_columns(gradient, TINY, &mut memory, watch)
+                }
+                Some(DirectionMethod::Sample) => {
                     return self.solve_by_sample(None, (gradient, TINY), watch).0;
                 }
-                Some(Way::Rows) => self.by_rows(gradient, &mut memory.system, watch),
-                Some(Way::ConjugateGradients) => self.by_conjugate_gradients(gradient, TINY, watch),
+                Some(DirectionMethod::Rows) => self.by_rows(gradient, &mut memory.system, watch),
+                Some(DirectionMethod::ConjugateGradients) => {
+                    self.by_conjugate_gradients(gradient, TINY, watch)
+                }
             };
             direction.expect("not interrupted")
         }
@@ -975,11 +996,11 @@ mod tests {
         }
     }
 
-    const WAYS: [Option<Way>; 5] = [
-        Some(Way::Columns),
-        Some(Way::Sample),
-        Some(Way::Rows),
-        Some(Way::ConjugateGradients),
+    const WAYS: [Option<DirectionMethod>; 5] = [
+        Some(DirectionMethod::Columns),
+        Some(DirectionMethod::Sample),
+        Some(DirectionMethod::Rows),
+        Some(DirectionMethod::ConjugateGradients),
         None,
     ];
 
@@ -1140,7 +1161,7 @@ mod tests {
                 }
                 let solution = eliminate(matrix, right);
                 case.with(kind, 1, |hessian, watch| {
-                    let d = hessian.solve(Some(Way::Rows), g, watch);
+                    let d = hessian.solve(Some(DirectionMethod::Rows), g, watch);
                     for j in 0..d_cols {
                         let t_x: f64 = (0..n).map(|i| solution[i] * rows[i][j]).sum();
                         let off = case.lambda * d[j] + g[j] + t_x;
@@ -1186,8 +1207,8 @@ mod tests {
         for kind in kinds() {
             case.with(kind, 1, |hessian, watch| {
                 let gradient = case.gradient(kind.intercept);
-                let by_rows = hessian.solve(Some(Way::Rows), gradient, watch);
-                let expected = hessian.solve(Some(Way::Columns), gradient, watch);
+                let by_rows = hessian.solve(Some(DirectionMethod::Rows), gradient, watch);
+                let expected = hessian.solve(Some(DirectionMethod::Columns), gradient, watch);
                 for (j, (found, expected)) in by_rows.iter().zip(&expected).enumerate() {
                     let off = (found - expected).abs() * scales(j);
                     assert!(
@@ -1232,7 +1253,7 @@ mod tests {
         };
         for kind in kinds().filter(|kind| !kind.intercept) {
             case.with(kind, 1, |hessian, watch| {
-                let d = hessian.solve(Some(Way::Columns), &case.gradient, watch);
+                let d = hessian.solve(Some(DirectionMethod::Columns), &case.gradient, watch);
                 let expected = -dot(&case.gradient, &across) / case.lambda;
                 let off = dot(&d, &across) / expected - 1.0;
                 assert!(off.abs() < 1e-6, "{off}, {kind:?}");
@@ -1251,7 +1272,7 @@ mod tests {
         };
         for kind in kinds().filter(|kind| kind.intercept) {
             case.with(kind, 1, |hessian, watch| {
-                for way in [Way::Columns, Way::Rows] {
+                for way in [DirectionMethod::Columns, DirectionMethod::Rows] {
                     let d = hessian.solve(Some(way), &case.gradient, watch);
                     assert!((d[0] + 2.0).abs() < 1e-15 && (d[1] - 4.0).abs() < 1e-15);
                     assert_eq!(d[2], 0.0, "{way:?}");
@@ -1292,7 +1313,11 @@ mod tests {
         };
         for kind in kinds() {
             let gradient = case.gradient(kind.intercept);
-            for way in [Way::Columns, Way::Sample, Way::ConjugateGradients] {
+            for way in [
+                DirectionMethod::Columns,
+                DirectionMethod::Sample,
+                DirectionMethod::ConjugateGradients,
+            ] {
                 let found = std::cell::RefCell::new(Vec::new());
                 for threads in [1, 2, 3] {
                     case.with(kind, threads, |hessian, watch| {
@@ -1452,7 +1477,7 @@ mod tests {
         };
         let columns = super::columns(&shape);
         let (way, work) = cheapest((&shape, false), &columns, shape.rows, true);
-        assert_ne!(way, Way::Rows);
+        assert_ne!(way, DirectionMethod::Rows);
         assert!(work.is_finite() && work > 1e12);
         let wide = Shape {
             rows: 1 << 31,
@@ -1460,7 +1485,7 @@ mod tests {
             stored: 1 << 36,
         };
         let (way, work) = cheapest((&wide, false), &Columns::default(), wide.rows, true);
-        assert_eq!(way, Way::ConjugateGradients);
+        assert_eq!(way, DirectionMethod::ConjugateGradients);
         assert!(work.is_finite() && work > 1e12);
         // Rows per block, without overflow on the way.
         assert_eq!(crate::data::rows_per_block(1 << 31, 1 << 40), 256);
@@ -1481,14 +1506,14 @@ mod tests {
             way
         };
         // Dense.
-        assert_eq!(way(10_000, 20, 20, 10_000), Way::Columns);
-        assert_eq!(way(60, 4000, 4000, 60), Way::Rows);
-        assert_eq!(way(60, 2000, 2000, 60), Way::Rows);
+        assert_eq!(way(10_000, 20, 20, 10_000), DirectionMethod::Columns);
+        assert_eq!(way(60, 4000, 4000, 60), DirectionMethod::Rows);
+        assert_eq!(way(60, 2000, 2000, 60), DirectionMethod::Rows);
         // Of many rows it is those that count.
-        assert_eq!(way(10_000, 2000, 2000, 10), Way::Rows);
-        assert_eq!(way(10_000, 2000, 2000, 10_000), Way::Columns);
-        assert_eq!(way(10_000, 1200, 1200, 10_000), Way::Columns);
-        assert_eq!(way(70_000, 2000, 2000, 70_000), Way::Sample);
+        assert_eq!(way(10_000, 2000, 2000, 10), DirectionMethod::Rows);
+        assert_eq!(way(10_000, 2000, 2000, 10_000), DirectionMethod::Columns);
+        assert_eq!(way(10_000, 1200, 1200, 10_000), DirectionMethod::Columns);
+        assert_eq!(way(70_000, 2000, 2000, 70_000), DirectionMethod::Sample);
         let large = Shape {
             rows: 70_000,
             columns: 2000,
@@ -1496,21 +1521,33 @@ mod tests {
         };
         let columns = super::columns(&large);
         let without = cheapest((&large, false), &columns, large.rows, false).0;
-        assert_eq!(without, Way::Columns);
+        assert_eq!(without, DirectionMethod::Columns);
         // Few rows are solved for by rows.
-        assert_eq!(way(60_000, 2000, 2000, 100), Way::Rows);
+        assert_eq!(way(60_000, 2000, 2000, 100), DirectionMethod::Rows);
         assert!(sample::suits(&Log));
         assert!(!sample::suits(&Squared) && !sample::suits(&Hinge));
         // Sparse.
-        assert_eq!(way(100_000, 1000, 10, 100_000), Way::Columns);
-        assert_eq!(way(100_000, 100_000, 10, 100_000), Way::ConjugateGradients);
-        assert_eq!(way(100_000, 100_000, 10, 50), Way::Rows);
-        assert_eq!(way(3500, 3500, 10, 3500), Way::ConjugateGradients);
+        assert_eq!(way(100_000, 1000, 10, 100_000), DirectionMethod::Columns);
+        assert_eq!(
+            way(100_000, 100_000, 10, 100_000),
+            DirectionMethod::ConjugateGradients
+        );
+        assert_eq!(way(100_000, 100_000, 10, 50), DirectionMethod::Rows);
+        assert_eq!(
+            way(3500, 3500, 10, 3500),
+            DirectionMethod::ConjugateGradients
+        );
         // No system is larger than the largest.
         let most = MAX_UNKNOWNS;
-        assert_eq!(way(50_000, most, 10, 50_000), Way::Sample);
-        assert_eq!(way(most - 1, most, 10, most - 1), Way::Columns);
-        assert_eq!(way(50_000, most + 1, 10, 50_000), Way::ConjugateGradients);
-        assert_ne!(way(most + 1, 10 * most, 10, most + 1), Way::Rows);
+        assert_eq!(way(50_000, most, 10, 50_000), DirectionMethod::Sample);
+        assert_eq!(way(most - 1, most, 10, most - 1), DirectionMethod::Columns);
+        assert_eq!(
+            way(50_000, most + 1, 10, 50_000),
+            DirectionMethod::ConjugateGradients
+        );
+        assert_ne!(
+            way(most + 1, 10 * most, 10, most + 1),
+            DirectionMethod::Rows
+        );
     }
 }

@@ -7,11 +7,11 @@ mod chooser;
 pub(crate) mod columns;
 mod driver;
 mod dual_gradient;
-mod finish;
 mod frame;
 pub(crate) mod hessian;
 mod momentum;
 mod newton;
+mod newton_phase;
 mod outer;
 pub(crate) mod output;
 pub(crate) mod passes;
@@ -34,7 +34,7 @@ pub use rate::LearningRate;
 pub use sdca::{FirstEpoch, Sdca};
 pub use subgradient::Subgradient;
 #[doc(hidden)]
-pub use together::{GROUP, Head};
+pub use together::{CommonStart, GROUP};
 
 use std::ops::Range;
 
@@ -43,8 +43,9 @@ use crate::memory::IntoVec as _;
 use crate::problem::Problem;
 use crate::run::{Budget, Fit, Monitor, NoMonitor, parameter};
 
-/// What the chooser takes an epoch, an evaluation and an iteration of Newton's method for, in nanoseconds, if all rows are
-/// in its systems; and how it solves these. For `benches/foreseen.rs`.
+/// The chooser's estimates of the cost of an epoch, of an evaluation, and of an iteration of
+/// Newton's method with all rows in its systems, in nanoseconds, and the method that solves these
+/// systems. For `benches/foreseen.rs`.
 #[doc(hidden)]
 #[derive(Debug)]
 #[allow(missing_docs)]
@@ -52,7 +53,7 @@ pub struct Costs {
     pub epoch: f64,
     pub evaluation: f64,
     pub iteration: f64,
-    pub way: String,
+    pub method: String,
 }
 
 /// See [`Costs`].
@@ -60,17 +61,17 @@ pub struct Costs {
 pub fn costs(problem: &Problem<'_>) -> Costs {
     let epoch = schedule::epoch_work(problem);
     let (columns, all) = (problem.data().columns(), problem.n_rows());
-    let (iteration, way) = finish::Finish::iteration_work(problem, columns, all);
+    let (iteration, method) = newton_phase::NewtonPhase::iteration_work(problem, columns, all);
     Costs {
         epoch,
         evaluation: epoch * schedule::evaluation_cost(problem),
         iteration,
-        way: format!("{way:?}"),
+        method: format!("{method:?}"),
     }
 }
 
-/// Where an earlier run ended, for a run that goes on from there. Rows, and classes, must be the
-/// same; targets, loss and regularisation may differ. Each solver takes the part that it needs.
+/// The end of an earlier run, from which another run can continue. Rows, and classes, must be the
+/// same; targets, loss and regularisation may differ. Each solver uses the parts that it needs.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -112,7 +113,8 @@ impl<'a> From<&'a Fit> for Start<'a> {
     }
 }
 
-/// Dual values of a start from which on, if not by themselves, squares overflow: they are none of a fit.
+/// Dual values of this size or more are ignored in a start: their squares overflow, at least when
+/// they are added up, and no fit returns such values.
 const LARGEST: f64 = 1e150;
 
 impl Start<'_> {
@@ -197,10 +199,11 @@ pub trait Solver: Sync {
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error>;
 
-    /// The first epochs of the problems "class against the rest" for the classes `group`, up to
-    /// [`GROUP`] of them, over rows whose classes are numbered; `problem` is that of any of them.
-    /// Returns what [`Self::go_on`] takes, for each class, or nothing where that would not be faster
-    /// than class by class. It depends neither on the clock nor on the number of threads.
+    /// Runs the first epochs of the problems "class against the rest" for the classes `group`, up
+    /// to [`GROUP`] of them, over rows whose classes are numbered; `problem` is that of any of
+    /// them. Returns what [`Self::go_on`] takes, for each class, or nothing where this would not be
+    /// faster than class by class. The result depends neither on the clock nor on the number of
+    /// threads.
     #[doc(hidden)]
     fn begin_together(
         &self,
@@ -209,17 +212,18 @@ pub trait Solver: Sync {
         _group: Range<u32>,
         _budget: &Budget,
         _monitor: &mut dyn Monitor,
-    ) -> Result<Vec<Head>, Error> {
+    ) -> Result<Vec<CommonStart>, Error> {
         Ok(Vec::new())
     }
 
-    /// As [`Self::solve`], after the epochs of [`Self::begin_together`] with the same budget.
+    /// As [`Self::solve`], but continues after the epochs of [`Self::begin_together`], with the
+    /// same budget.
     #[doc(hidden)]
     fn go_on(
         &self,
         problem: &Problem<'_>,
         budget: &Budget,
-        _head: Head,
+        _common_start: CommonStart,
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error> {
         self.solve(problem, budget, None, monitor)

@@ -1,4 +1,4 @@
-//! Newton's method on the primal, or on that of a proximal point step of the dual.
+//! Newton's method on the primal problem, or on that of a proximal point step of the dual.
 //!
 //! **Losses without kinks**: Newton's method on the primal. With `u = (w, b)` and `p_i = x_i.w + b`,
 //!
@@ -16,14 +16,14 @@
 //! psi_i(p) = max_a  -a p - phi*(-a; y_i) - (g/2) (a - k_i)^2
 //! ```
 //!
-//! in the place of `phi`, whose slope is again `-a_i`, where `a_i` is the loss's own `step` from
-//! `z = p - g k_i` with `q = g`. It is differentiable, and its slope piecewise smooth: with `kappa`
-//! the curvature of `phi` at `a_i`, `h_i = kappa / (1 + g kappa)`, which is `1/g` at a kink and 0 on
-//! the flat pieces. Newton's method solves it (semismooth, because `h` jumps); then the centre moves
-//! to `a`, and `g` shrinks. For `g = 0` this is the smooth case.
+//! in place of `phi`. Its slope is again `-a_i`, where `a_i` is the result of the loss's own `step`
+//! for `z = p - g k_i` and `q = g`. It is differentiable, and its slope is piecewise smooth: with
+//! `kappa` the curvature of `phi` at `a_i`, `h_i = kappa / (1 + g kappa)`, which is `1/g` at a kink
+//! and 0 on the flat pieces. Newton's method solves this problem (it is semismooth, because `h`
+//! jumps). Then the centre moves to `a`, and `g` shrinks. `g = 0` is the smooth case.
 //!
-//! The step along Newton's direction, see [`super::hessian`], goes to where the derivative of `F`
-//! changes sign, which the convexity of `F` makes safe from anywhere.
+//! The step along Newton's direction, see [`super::hessian`], ends where the derivative of `F`
+//! changes sign. Because `F` is convex, this is safe from any starting point.
 //!
 //! With an intercept, rows are centred at their mean `mu`: `p_i = (x_i - mu).w + b'`.
 
@@ -37,76 +37,80 @@ use crate::run::RunContext;
 use crate::solver::columns::Columns;
 use crate::solver::hessian::{Design, Hessian, Memory, dot};
 
-/// The proximal weight begins at a tenth of the mean `q`, within these limits, in units of [`Problem::unit`], and never
-/// becomes less than this fraction of that.
+/// The proximal weight begins at a tenth of the mean `q`, within the limits `FIRST_WEIGHT`, in
+/// units of [`Problem::prediction_scale`], and never becomes less than the fraction `LAST_WEIGHT`
+/// of its first value.
 const FIRST_WEIGHT: (f64, f64) = (1e-3, 1e2);
 const LAST_WEIGHT: f64 = 1e-7;
 
-/// A step along less than this part of the direction is short: the direction was wrong, because rows
-/// that are flat at its start are not at its end.
+/// A step of less than this fraction of the direction is short. The direction was wrong, because
+/// rows that are flat at its start are not flat at its end.
 const SHORT: f64 = 0.25;
 
-/// So many of them, and proximal steps are tried on a smooth loss, too: it is flat or straight for most
-/// rows, as the hinge losses are where the classes can be told apart.
+/// After this many short steps, proximal steps are tried on a smooth loss, too: it is flat or
+/// straight for most rows, as the hinge losses are if the classes can be separated.
 const MANY_SHORT: u32 = 5;
 
-/// Steps without progress after which there is none to come.
+/// Steps without progress after which no more progress is expected.
 const IDLE: u32 = 15;
 
-/// Steps without progress, and steps since the last evaluation, after which directions by a sample of the rows are
-/// no longer good enough. (mnist takes up to 12 with them.)
-const WEARY: (u32, u32) = (3, 20);
+/// Limits of the steps without progress, and of the steps since the last evaluation, for directions
+/// computed from a sample of the rows. After that they are no longer accurate enough. (mnist takes
+/// up to 12 steps with them.)
+const SAMPLE_LIMITS: (u32, u32) = (3, 20);
 
-/// Limits of the residual that conjugate gradients may leave, relative to the gradient: of quadratic losses
-/// it becomes the next gradient.
+/// Limits of the residual of conjugate gradients, relative to the gradient. For quadratic losses,
+/// where the residual becomes the next gradient, the lower limit is `LEAST_PRECISION`.
 const PRECISION: (f64, f64) = (1e-2, 1e-1);
 const LEAST_PRECISION: f64 = 1e-14;
 
-/// Newton's method for one problem, somewhere on its way.
+/// The state of Newton's method on one problem.
 pub(crate) struct Newton<'p, 'a> {
     design: Design<'p, 'a>,
-    /// `w` and, if there is an intercept, `b'`; and where it has begun.
+    /// `w` and, if there is an intercept, `b'`; and their values at the start.
     u: Vec<f64>,
     first_u: Vec<f64>,
     /// `p_i`.
     p: Vec<f64>,
     /// `a_i`.
     a: Vec<f64>,
-    /// `k_i`. For `g = 0` the dual point at the beginning, or empty if it is not going to be needed.
+    /// `k_i`. For `g = 0`, the dual point at the start, or empty if it cannot be needed.
     centre: Vec<f64>,
-    /// The proximal weight, and the one that it begins at.
+    /// The proximal weight, and its first value.
     g: f64,
     first_g: f64,
     memory: Memory,
-    /// What a step along the direction adds to `p`; while a direction is sought, `c_i h_i / W`.
+    /// What a step along the direction adds to `p`; while the direction is being computed,
+    /// `c_i h_i / W`.
     change: Vec<f64>,
-    /// The dual values after a part of that step, a trial of the line search. For `g = 0`, where they do not
-    /// depend on those before, they take the place of `a`, and there is no memory for them here.
+    /// The dual values at a trial point of the line search. For `g = 0` they do not depend on
+    /// earlier dual values, so they are written to `a`, and this is empty.
     trial: Vec<f64>,
-    /// `|grad F|^2 / (2 lambda) = (lambda/2) |w - w(a)|^2`: what the present subproblem, not being
-    /// solved exactly, adds to the gap of the pair of `w` and `a`. The gap at `w(a)` can be larger.
+    /// `|grad F|^2 / (2 lambda) = (lambda/2) |w - w(a)|^2`: what the inexact solution of the
+    /// present subproblem adds to the gap of the pair of `w` and `a`. The gap at `w(a)` can be
+    /// larger.
     excess: f64,
-    /// After a step that a kink has cut short, how far ahead the Hessian looks, as a fraction of the
-    /// last direction.
+    /// After a step that a kink has cut short: how far ahead the curvatures are evaluated, as a
+    /// fraction of the last direction.
     look_ahead: f64,
-    /// Such steps in the present subproblem.
+    /// Short steps in the present subproblem.
     n_short: u32,
-    /// Whether proximal steps are still to be tried.
-    may_soften: bool,
+    /// Whether proximal steps may still be tried.
+    may_try_proximal: bool,
     /// Steps in the present subproblem.
     steps: u32,
     /// The smallest excess in the present subproblem, and the steps since it was last halved.
     least_excess: f64,
     idle: u32,
-    /// The excess below which the present subproblem counts as solved.
+    /// The excess at which the present subproblem counts as solved.
     goal: f64,
     /// Whether the next step is the first one on a quadratic loss: then it leads to the minimum, but for rounding.
     is_first_parabola: bool,
 }
 
 impl<'p, 'a> Newton<'p, 'a> {
-    /// Begins where `point` is. `mu` is the mean row, `mean_q` the mean of `q_i`, and `target` the gap
-    /// to be reached.
+    /// Begins at `point`. `mu` is the mean row, `mean_q` the mean of `q_i`, and `target` the gap to
+    /// be reached.
     pub(crate) fn new(
         problem: &'p Problem<'a>,
         (mu, columns): (&[f64], &'p Columns),
@@ -125,7 +129,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         let loss = problem.loss();
         let (is_smooth, unit) = (!loss.has_kinks(), problem.prediction_scale());
         let is_flat = |i| loss.curvature(point.dual[i], problem.target(i)) == 0.0;
-        let may_soften = is_smooth && problem.data().positive_rows().any(is_flat);
+        let may_try_proximal = is_smooth && problem.data().positive_rows().any(is_flat);
         let mut newton = Self {
             design: Design {
                 problem,
@@ -138,7 +142,7 @@ impl<'p, 'a> Newton<'p, 'a> {
                 .map(|p| p + point.intercept)
                 .into_vec(),
             a: point.dual.duplicate(),
-            centre: if may_soften || !is_smooth {
+            centre: if may_try_proximal || !is_smooth {
                 point.dual.duplicate()
             } else {
                 Vec::new()
@@ -154,33 +158,33 @@ impl<'p, 'a> Newton<'p, 'a> {
             idle: 0,
             look_ahead: 0.0,
             n_short: 0,
-            may_soften,
+            may_try_proximal,
             goal: 0.1 * target,
             is_first_parabola: loss.is_quadratic(),
             first_u: u.duplicate(),
             u,
         };
         if is_smooth {
-            newton.settle(watch)?;
+            newton.update_dual(watch)?;
         } else {
-            newton.soften(watch)?;
+            newton.begin_proximal_steps(watch)?;
         }
         Ok(newton)
     }
 
-    /// Begins with proximal steps where the method has begun.
-    fn soften(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    /// Switches to proximal steps, and returns to the point where the method began.
+    fn begin_proximal_steps(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         self.g = self.first_g;
         memory::resize(&mut self.trial, self.p.len(), 0.0);
-        self.may_soften = false;
+        self.may_try_proximal = false;
         memory::assign(&mut self.u, &self.first_u);
         self.design.products(&self.u, &mut self.p, watch)?;
         memory::assign(&mut self.a, &self.centre);
         self.begin_subproblem();
-        self.settle(watch)
+        self.update_dual(watch)
     }
 
-    /// Forgets about the steps of the subproblem before.
+    /// Resets the counters of steps and progress for a new subproblem.
     fn begin_subproblem(&mut self) {
         self.steps = 0;
         self.excess = f64::INFINITY;
@@ -205,7 +209,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         &self.u[..self.design.problem.n_cols()]
     }
 
-    /// The intercept of the rows as they are, not centred; 0 without one.
+    /// The intercept for the original rows, which are not centred; 0 without an intercept.
     pub(crate) fn intercept(&self) -> f64 {
         self.design.shift(&self.u)
     }
@@ -224,7 +228,8 @@ impl<'p, 'a> Newton<'p, 'a> {
         self.excess <= self.goal
     }
 
-    /// To be told what the present dual point proves, if that is not enough: asks for more.
+    /// To be called if the gap of the present dual point, `gap`, is not small enough: continues
+    /// towards `target`.
     pub(crate) fn go_on(
         &mut self,
         gap: f64,
@@ -241,13 +246,13 @@ impl<'p, 'a> Newton<'p, 'a> {
             self.g = (self.g * shrink).max(LAST_WEIGHT * self.first_g);
             self.goal = self.goal.min(0.1 * target);
             self.begin_subproblem();
-            self.settle(watch)
+            self.update_dual(watch)
         } else {
             self.goal = self.goal.min(0.1 * target);
             if self.idle <= IDLE {
-                // It has been solved once: what is left is rounding.
-                self.may_soften = false;
-                // Not a number if the gap is none.
+                // The problem has been solved once; what is left is rounding.
+                self.may_try_proximal = false;
+                // NaN if the gap is NaN.
                 let factor = (0.1 * target / gap).clamp(1e-6, 0.1);
                 self.goal *= if factor.is_nan() { 0.1 } else { factor };
             }
@@ -266,7 +271,7 @@ impl<'p, 'a> Newton<'p, 'a> {
             self.idle += 1;
         }
         if self.idle > IDLE {
-            // As good as numbers of this precision allow.
+            // This is as accurate as floating-point numbers allow.
             self.excess = 0.0;
         }
         if self.is_ready() {
@@ -278,15 +283,16 @@ impl<'p, 'a> Newton<'p, 'a> {
             design: &self.design,
             weights: &self.change,
         };
-        // The excess is the square of the gradient, but for a factor.
+        // The excess is the squared gradient, up to a factor.
         let least = if self.problem().loss().is_quadratic() {
             LEAST_PRECISION
         } else {
             PRECISION.0
         };
         let precision = (0.5 * (self.goal / self.excess).sqrt()).clamp(least, PRECISION.1);
-        // Proximal steps, of which the gradient has kinks, take many more with directions that are not precise.
-        if self.g > 0.0 || self.idle >= WEARY.0 || self.steps > WEARY.1 {
+        // Proximal steps, whose gradient has kinks, need many more steps of the method if
+        // directions are inexact.
+        if self.g > 0.0 || self.idle >= SAMPLE_LIMITS.0 || self.steps > SAMPLE_LIMITS.1 {
             self.memory.sample = None;
         }
         let direction = match hessian.direction(&gradient, precision, &mut self.memory, watch) {
@@ -306,23 +312,23 @@ impl<'p, 'a> Newton<'p, 'a> {
         for (u, d) in self.u.iter_mut().zip(&direction) {
             *u += t * d;
         }
-        self.slide(t, watch)?;
+        self.take_step(t, watch)?;
         if t == 1.0 && std::mem::take(&mut self.is_first_parabola) {
-            // Its minimum: an evaluation tells how near the step has come to it.
+            // A full step leads to the minimum of a quadratic; an evaluation shows how accurately.
             self.excess = 0.0;
         }
         self.look_ahead = 0.0;
         if t < SHORT {
             self.look_ahead = 2.0 * t;
             self.n_short += 1;
-            if self.may_soften && self.n_short == MANY_SHORT {
-                return self.soften(watch);
+            if self.may_try_proximal && self.n_short == MANY_SHORT {
+                return self.begin_proximal_steps(watch);
             }
         }
         Ok(())
     }
 
-    /// The proximal step of the rows of a block.
+    /// The proximal term for the rows of a block.
     fn proximal(&self, block: Range<usize>) -> Proximal<'_> {
         Proximal {
             g: self.g,
@@ -334,7 +340,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         }
     }
 
-    /// The step from the predictions by `t` times the change, of the rows of a block.
+    /// The predictions for the rows of a block, moved by `t` times the change.
     fn along(&self, t: f64, block: Range<usize>) -> LinePoint<'_> {
         LinePoint {
             p: &self.p[block.clone()],
@@ -343,7 +349,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         }
     }
 
-    /// The dual values after `t` times the change, for the trial.
+    /// Computes the dual values after `t` times the change, as the trial.
     fn try_step(&mut self, t: f64, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let problem = self.problem();
         let mut trial = std::mem::take(self.tried_mut());
@@ -378,23 +384,23 @@ impl<'p, 'a> Newton<'p, 'a> {
         if self.g > 0.0 { &self.trial } else { &self.a }
     }
 
-    /// Takes the dual values of the last trial for `a`.
+    /// Accepts the dual values of the last trial as `a`.
     fn accept(&mut self) {
         if self.g > 0.0 {
             std::mem::swap(&mut self.a, &mut self.trial);
         }
     }
 
-    /// Brings `a` in step with `p`.
-    fn settle(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    /// Recomputes `a` for the present `p`.
+    fn update_dual(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         memory::resize(&mut self.change, self.p.len(), 0.0);
         self.try_step(0.0, watch)?;
         self.accept();
         Ok(())
     }
 
-    /// Moves `p` by `t` times the change, and `a` with it: to the last trial, which was for that `t`.
-    fn slide(&mut self, t: f64, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    /// Moves `p` by `t` times the change, and `a` to the last trial, which was made for this `t`.
+    fn take_step(&mut self, t: f64, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let (size, change) = (self.problem().data().block_size(), &self.change);
         watch.update(&mut self.p, size, |i, p| p + t * change[i])?;
         self.accept();
@@ -413,7 +419,8 @@ impl<'p, 'a> Newton<'p, 'a> {
         Ok(gradient)
     }
 
-    /// Makes `change`, which holds what the last direction would have added to `p_i`, the weights `c_i h_i / W`.
+    /// Overwrites `change`, which holds the effect of the last direction on `p_i`, with the weights
+    /// `c_i h_i / W`.
     fn find_curvatures(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         let mut change = std::mem::take(&mut self.change);
         let problem = self.problem();
@@ -433,20 +440,21 @@ impl<'p, 'a> Newton<'p, 'a> {
         Ok(())
     }
 
-    /// How far to go along `(coef, ..)`: about where the derivative of `F` changes its sign. Leaves the
-    /// dual values there as the trial.
+    /// The step length along `(coef, ..)`: approximately where the derivative of `F` changes sign.
+    /// Leaves the dual values there as the trial.
     fn search(&mut self, coef: &[f64], watch: &mut RunContext<'_>) -> Result<f64, Error> {
-        /// The derivative may keep this fraction of what it was at the start.
-        const REST: f64 = 0.3;
-        let room = REST * self.derivative(coef, 0.0, &self.a, watch)?.abs();
+        /// The derivative may be at most this fraction of that at the start.
+        const SLOPE_FRACTION: f64 = 0.3;
+        let room = SLOPE_FRACTION * self.derivative(coef, 0.0, &self.a, watch)?.abs();
         let (mut low, mut slope_at_low, mut high) = (0.0, 0.0, f64::INFINITY);
         let mut t = 1.0;
         for _ in 0..60 {
             self.try_step(t, watch)?;
             let slope = self.derivative(coef, t, self.tried(), watch)?;
-            // As the derivative grows, `F` has changed by `rise` at most. If that does not say that it
-            // has fallen, it is computed: on a long gentle rise behind a steep fall it may not have. (A parabola
-            // has changed by `t (F'(0) + F'(t)) / 2 < 0`.)
+            // Because the derivative increases, `F` has changed by at most `rise`. If this does not
+            // prove that `F` has fallen, the change is computed: after a steep fall and a long
+            // gentle rise, `F` may be larger. (A parabola has changed by
+            // `t (F'(0) + F'(t)) / 2 < 0`.)
             let rise = low * slope_at_low + (t - low) * slope;
             let is_lower = || self.problem().loss().is_quadratic() || slope <= 0.0 || rise <= 0.0;
             if slope.abs() <= room && (is_lower() || self.change_of(coef, t, watch)? <= 0.0) {
@@ -467,7 +475,8 @@ impl<'p, 'a> Newton<'p, 'a> {
         Ok(t)
     }
 
-    /// The derivative of `F` along `(coef, ..)` after `t` times that, where the dual values are `a`.
+    /// The derivative of `F` along `(coef, ..)` after `t` times this direction, where the dual
+    /// values are `a`.
     fn derivative(
         &self,
         coef: &[f64],
@@ -485,7 +494,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         Ok(penalty - sum / problem.total_weight())
     }
 
-    /// By how much `F` is larger after `t` times `(coef, ..)`.
+    /// The change of `F` after `t` times `(coef, ..)`.
     fn change_of(&self, coef: &[f64], t: f64, watch: &mut RunContext<'_>) -> Result<f64, Error> {
         let problem = self.problem();
         let sums = problem.data().by_blocks(watch, |block| {
@@ -508,65 +517,4 @@ impl<'p, 'a> Newton<'p, 'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::data::Data;
-    use crate::loss::Log;
-    use crate::problem::Regularisation;
-    use crate::rows::Dense;
-    use crate::run::NoMonitor;
-    use crate::solver::hessian;
-    use ndarray::Array2;
-
-    const N: usize = 400;
-    const D: usize = 3;
-    const TOL: f64 = 1e-4;
-
-    /// `f` for Newton's method from 0 on, on rows whose labels a noisy plane has given.
-    fn with_newton(f: impl Fn(Newton<'_, '_>, &mut RunContext<'_>)) {
-        let wave = |k: usize| (k as f64 * 1.7).sin() + (k as f64 * 0.31).cos();
-        let x = Array2::from_shape_fn((N, D), |(i, j)| wave(7 * i + 3 * j) + 0.5 * j as f64);
-        let label = |i: usize| (x[[i, 0]] - 0.7 * x[[i, 1]] + 0.9 * wave(11 * i) - 0.3).signum();
-        let y: Vec<f64> = (0..N).map(label).collect();
-        let c: Vec<f64> = (0..N).map(|i| (i % 4) as f64).collect();
-        let rows = Dense::new(x.view()).expect("C order");
-        let data = Data::new(rows, Some(&c)).expect("valid");
-        let (loss, strength) = (Log, Regularisation::C(10.0));
-        let problem = Problem::new(data, &y, loss, strength, true).expect("a problem");
-        let mut no_monitor = NoMonitor;
-        let mut watch = RunContext::new(None, &mut no_monitor);
-        let columns = hessian::columns(&rows);
-        let mu = [0.1, 0.6, 1.1];
-        let zero = Point::zero(N, D);
-        let newton = Newton::new(&problem, (&mu, &columns), 10.0, &zero, TOL, &mut watch)
-            .expect("not interrupted");
-        f(newton, &mut watch);
-    }
-
-    #[test]
-    fn whoever_asks_for_more_gets_it() {
-        with_newton(|mut newton, watch| {
-            while !newton.is_ready() {
-                newton.step(watch).expect("not interrupted");
-            }
-            newton
-                .go_on(TOL, 0.1 * TOL, watch)
-                .expect("not interrupted");
-            assert!(!newton.is_ready());
-            while !newton.is_ready() {
-                newton.step(watch).expect("not interrupted");
-            }
-            let mut point = Point::default();
-            let dual = newton.dual().iter().copied();
-            newton
-                .problem()
-                .evaluate(dual, 1e-9, &mut point, watch)
-                .expect("not interrupted");
-            assert!(
-                point.certificate.gap <= 0.1 * TOL,
-                "{}",
-                point.certificate.gap
-            );
-        });
-    }
-}
+mod tests;

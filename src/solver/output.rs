@@ -1,13 +1,13 @@
 //! Which of its iterates a run returns: the last one, an average, or one drawn at random.
 //!
 //! An iterate is a list of numbers: the dual point of a dual solver, or a model. The theorems for
-//! Lipschitz losses speak of the mean of the iterates before the steps
-//! `T0+1 ..= T`, or of one of them drawn uniformly, with `T0` a fraction of `T`. A run that stops
-//! when it is good enough does not know `T`, so its steps are cut into consecutive [`Piece`]s of
-//! slowly growing length, each of which keeps the sum of its iterates (or one of them, drawn
-//! uniformly). The pieces that begin at `T0` or later give the output; older ones are dropped. So
-//! `T0` is exact for a run that uses all its epochs, where a piece begins, and otherwise rounded
-//! up to the next piece, by at most an eighth of itself or of an epoch.
+//! Lipschitz losses are about the mean of the iterates before the steps `T0+1 ..= T`, or about one
+//! of them drawn uniformly, where `T0` is a fraction of `T`. A run that stops as soon as it is
+//! accurate enough does not know `T` in advance. So its steps are divided into consecutive
+//! [`Piece`]s of slowly growing length, and each piece keeps the sum of its iterates (or one of
+//! them, drawn uniformly). The pieces that begin at `T0` or later give the output; older ones are
+//! dropped. A run that uses all its epochs has a piece that begins exactly at `T0`. Otherwise `T0`
+//! is rounded up to the next piece, by at most an eighth of itself or of an epoch.
 
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// The choice that users call `name`.
+    /// The variant with this name in the user interface.
     pub fn named(name: &str) -> Result<Self, Error> {
         match name {
             "last" => Ok(Self::Last),
@@ -59,14 +59,14 @@ pub(crate) fn check_average_from(average_from: f64) -> Result<(), Error> {
     ))
 }
 
-/// Told of each change of a dual value.
+/// Receives each change of a dual value.
 pub(crate) trait Trace {
-    /// At step `step` (counted from 1), row `i` gave up the value `old`, which has raised `D` by `gain` at least, in
-    /// some unit.
+    /// At step `step` (counted from 1), the value `old` of row `i` was replaced. This raised `D` by
+    /// at least `gain`, in some unit.
     fn changed(&mut self, step: u64, i: usize, old: f64, gain: f64);
 }
 
-/// Nothing to remember.
+/// Records nothing.
 pub(crate) struct NoTrace;
 
 impl Trace for NoTrace {
@@ -74,7 +74,7 @@ impl Trace for NoTrace {
     fn changed(&mut self, _step: u64, _i: usize, _old: f64, _gain: f64) {}
 }
 
-/// A piece may be as long as this fraction of the steps before it, or of an epoch.
+/// A piece is at most as long as the steps before it, or as an epoch, divided by this number.
 const PIECE: u64 = 8;
 
 /// The iterates before the steps `from + 1 ..= to`.
@@ -85,18 +85,19 @@ struct Piece {
     kept: Vec<f64>,
 }
 
-/// Adds up the iterates of a run, by whatever is the cheapest way for its solver.
+/// Adds up the iterates of a run, in the cheapest way for its solver.
 pub(crate) trait Tally {
-    /// The sum of the iterates before the steps since the last call, if there have been `step` steps
-    /// and the iterate is now `values`.
+    /// The sum of the iterates before each step since the last call. `step` steps have been done in
+    /// total, and the iterate is now `values`.
     fn take(&mut self, step: u64, values: impl Iterator<Item = f64>) -> Vec<f64>;
 
     /// A copy.
     fn copy(&self) -> Self;
 }
 
-/// What has to be remembered of a run for its output. Steps are counted from 0.
-pub(crate) struct Keeper<T> {
+/// Collects what the output of a run needs: sums of its iterates, or random draws from them. Steps
+/// are counted from 0.
+pub(crate) struct Averager<T> {
     kind: Kind<T>,
     /// `T0 / T`.
     fraction: f64,
@@ -116,12 +117,12 @@ enum Kind<T> {
     Random(Draw),
 }
 
-/// The sum of the iterates of a solver that changes one value at a time, brought up to date value by
-/// value.
+/// The sum of the iterates of a solver that changes one value at a time. Each value's part of the
+/// sum is brought up to date when the value changes.
 pub(crate) struct Sums {
-    /// What the values that a row has given up, and held on to since, add up to.
+    /// For each row, the sum of its values over the steps before `since`.
     sum: Vec<f64>,
-    /// The step up to which `sum` counts the row.
+    /// For each row, the step up to which `sum` is complete.
     since: Vec<u64>,
 }
 
@@ -189,7 +190,7 @@ impl Tally for Iterates {
     }
 }
 
-/// The uniform draw from the open piece.
+/// A uniform draw from the iterates of the open piece.
 struct Draw {
     generator: Generator,
     /// The step of the open piece whose iterate is to be kept.
@@ -197,9 +198,9 @@ struct Draw {
     kept: Option<Vec<f64>>,
 }
 
-impl<T: Tally> Keeper<T> {
-    /// For a run of at most `max_epochs` epochs of `epoch` steps, whose iterates `tally` adds up if
-    /// that is needed.
+impl<T: Tally> Averager<T> {
+    /// For a run of at most `max_epochs` epochs of `epoch` steps. `tally` is called if its iterates
+    /// have to be added up.
     pub(crate) fn new(
         output: Output,
         fraction: f64,
@@ -211,7 +212,7 @@ impl<T: Tally> Keeper<T> {
         let kind = match output {
             Output::Last => Kind::Last,
             Output::Average => Kind::Average(tally()),
-            // Its own stream of random numbers: what is returned must not change the run.
+            // A separate stream of random numbers: the choice of output must not change the run.
             Output::Random => Kind::Random(Draw {
                 generator: Generator::new(!seed),
                 chosen: 0,
@@ -230,7 +231,7 @@ impl<T: Tally> Keeper<T> {
         }
     }
 
-    /// Begins a piece; no output will be asked for before the step `horizon`.
+    /// Begins a piece; no output is needed before the step `horizon`.
     fn open(&mut self, horizon: u64) {
         let mut to = (self.from + self.limit(self.from)).min(horizon.max(self.from + 1));
         if self.from < self.full_run {
@@ -243,12 +244,12 @@ impl<T: Tally> Keeper<T> {
         }
     }
 
-    /// The longest that a piece may be.
+    /// The maximum length of a piece that begins at `from`.
     fn limit(&self, from: u64) -> u64 {
         (from.max(self.epoch) / PIECE).max(1)
     }
 
-    /// The next step before which [`Self::attend`] must be called.
+    /// The next step before which [`Self::before_steps`] must be called.
     pub(crate) fn next_event(&self) -> u64 {
         match &self.kind {
             Kind::Last => u64::MAX,
@@ -259,7 +260,7 @@ impl<T: Tally> Keeper<T> {
         }
     }
 
-    /// The tally of an average, if that is what is kept.
+    /// The tally, if the output is an average.
     pub(crate) fn tally(&mut self) -> Option<&mut T> {
         if let Kind::Average(tally) = &mut self.kind {
             Some(tally)
@@ -268,9 +269,9 @@ impl<T: Tally> Keeper<T> {
         }
     }
 
-    /// Does what is due before the steps that follow the first `step` ones, when the iterate is
-    /// `values` and no output will be asked for before the step `horizon`.
-    pub(crate) fn attend(
+    /// To be called before further steps, after `step` steps, when the iterate is `values` and no
+    /// output is needed before the step `horizon`.
+    pub(crate) fn before_steps(
         &mut self,
         step: u64,
         values: impl Iterator<Item = f64> + Clone,
@@ -320,7 +321,7 @@ impl<T: Tally> Keeper<T> {
         }
     }
 
-    /// The output if the run ended after the steps of an evaluation; `None` if it is the present point.
+    /// The output if the run ended at this evaluation; `None` if it is the present iterate.
     pub(crate) fn output_for(
         &mut self,
         evaluation: &Evaluation<'_>,
@@ -329,7 +330,7 @@ impl<T: Tally> Keeper<T> {
         let step = evaluation.step;
         match &self.kind {
             Kind::Last => None,
-            // What ends a piece would change the pieces to come.
+            // Closing a piece would change those that follow, so this is done on a copy.
             _ if evaluation.for_record => self.copy().output(step, values),
             _ => self.output(step, values),
         }
@@ -392,7 +393,7 @@ impl<T: Tally> Keeper<T> {
     }
 }
 
-/// Appends a piece to the one before it.
+/// Merges a piece into the one before it.
 fn join<T>(last: &mut Piece, new: Piece, kind: &mut Kind<T>) {
     let new_len = new.to - new.from;
     last.to = new.to;
@@ -414,81 +415,4 @@ fn add(sums: &mut [f64], more: &[f64]) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Row 0 has the value t after t steps; what a run of `steps` steps returns.
-    fn run(
-        output: Output,
-        fraction: f64,
-        full_steps: usize,
-        steps: u64,
-        every: u64,
-        seed: u64,
-    ) -> f64 {
-        let mut keeper = Keeper::new(output, fraction, 1, full_steps, seed, || Sums::new(1));
-        let (mut value, mut found) = (0.0, f64::NAN);
-        for step in 0..=steps {
-            if step > 0 && step % every == 0 {
-                found = keeper
-                    .output(step, std::iter::once(value))
-                    .map_or(value, |v| v[0]);
-            }
-            keeper.attend(step, std::iter::once(value), (step / every + 1) * every);
-            if let Some(sums) = keeper.tally() {
-                sums.changed(step + 1, 0, value, 0.0);
-            }
-            value += 1.0;
-        }
-        found
-    }
-
-    #[test]
-    fn the_average_starts_exactly_at_t0_in_a_full_run() {
-        // The iterates before the steps T0+1..=T are T0, ..., T-1.
-        for every in [1, 10, 200] {
-            for (fraction, start) in [(0.0, 0.0), (0.25, 50.0), (0.5, 100.0), (0.9, 180.0)] {
-                let mean = run(Output::Average, fraction, 200, 200, every, 1);
-                assert!(
-                    (mean - f64::midpoint(start, 199.0)).abs() < 1e-9,
-                    "{every} {fraction} {mean}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn the_average_of_a_run_cut_short_starts_close_to_t0() {
-        let mean = run(Output::Average, 0.5, 100_000, 800, 50, 1);
-        let start = 2.0 * mean - 799.0;
-        assert!((400.0..=450.0).contains(&start), "{start}");
-    }
-
-    #[test]
-    fn random_output_is_uniform_from_t0_on() {
-        for every in [1, 7, 40] {
-            let mut counts = [0usize; 4];
-            for seed in 0..4000 {
-                let step = run(Output::Random, 0.5, 280, 280, every, seed);
-                assert!((140.0..280.0).contains(&step), "{step}");
-                counts[(step - 140.0) as usize / 35] += 1;
-            }
-            // 1000 each, standard deviation 27.
-            assert!(
-                counts.iter().all(|&c| c.abs_diff(1000) < 140),
-                "{every}: {counts:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn few_pieces_are_kept() {
-        for fraction in [0.0, 0.5, 0.9] {
-            let mut keeper = Keeper::new(Output::Average, fraction, 100, 1000, 1, || Sums::new(1));
-            for step in 0..100_000 {
-                keeper.attend(step, std::iter::once(0.0), step + 1);
-                assert!(keeper.closed.len() <= 20, "{step}: {}", keeper.closed.len());
-            }
-        }
-    }
-}
+mod tests;

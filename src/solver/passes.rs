@@ -1,14 +1,15 @@
 //! Which rows SDCA visits, pass by pass.
 //!
 //! A *full pass* visits all rows. Late in a run, most dual values stay where they are, at an end of
-//! their range or at a kink, and visits to their rows are in vain. So a full pass may be followed by
-//! *short passes*, each over the rows whose dual values the pass before it has changed, as long as a visit
-//! still raises `D` by as much as one of the full pass did, and until they have cost [`SHORT_SHARE`] times as
-//! much as that. Then all rows have their turn again: a row at rest is never forgotten, no threshold decides
-//! about it, and evaluations count all rows in any case.
+//! their range or at a kink, and visits to their rows achieve nothing. So a full pass may be
+//! followed by *short passes*, each over the rows whose dual values changed in the pass before it.
+//! They continue as long as a visit still raises `D` by as much as a visit of the full pass did,
+//! and until they have cost [`SHORT_SHARE`] times as much as that pass. Then all rows are visited
+//! again: no row at rest is dropped for good, no threshold decides whether it is, and evaluations
+//! include all rows in any case.
 //!
-//! A step of length `d` raises the `-phi*(-t) - t z - q t^2 / 2` that it maximises by `q d^2 / 2` at least,
-//! as that is at least so curved, and `D` by `c / W` times as much.
+//! A step of length `d` maximises `-phi*(-t) - t z - q t^2 / 2`, whose curvature is at least `q`.
+//! So it raises that function by at least `q d^2 / 2`, and `D` by `c / W` times as much.
 //!
 //! (LIBLINEAR's shrinking is the same idea with a threshold: it drops a row whose gradient points out
 //! of its range by more than the largest violation of the pass before.)
@@ -17,11 +18,13 @@ use crate::memory;
 use crate::order::Order;
 use crate::solver::output::Trace;
 
-/// Visits in the short passes between two full ones, as a multiple of those in a full one. On `debian_long`,
-/// ijcnn1 and bloodcells (hinge, C = 100 and 1) 4 takes 0.7 to 0.9 of the time of 2, and 8 as long as 4, more or less.
+/// Visits in the short passes between two full ones, as a multiple of those in a full one. On
+/// `debian_long`, ijcnn1 and bloodcells (hinge, C = 100 and 1), 4 takes 0.7 to 0.9 times as long as
+/// 2, and 8 takes about as long as 4.
 const SHORT_SHARE: f64 = 4.0;
 
-/// Rows whose dual values have changed, in the order of their visits, and what that has gained.
+/// Rows whose dual values have changed, in the order of their visits, and the total gain from these
+/// changes.
 #[derive(Default)]
 pub(crate) struct Moved {
     rows: Vec<u32>,
@@ -41,20 +44,20 @@ pub(crate) struct Passes {
     order: Order,
     /// Whether there are short passes.
     short: bool,
-    /// Which rows the present pass visits: these, or all in their order.
+    /// The rows that the present pass visits; `None` for all rows in their order.
     chosen: Option<Vec<u32>>,
-    /// Visits of the present pass that are done.
+    /// Visits done in the present pass.
     position: usize,
-    /// The rows that the present pass has moved so far.
+    /// The rows whose dual values the present pass has changed so far.
     moved: Moved,
-    /// Visits in short passes since the last full one, and what a visit of that one has gained.
+    /// Visits in short passes since the last full pass, and the gain per visit of that full pass.
     spent: usize,
     standard: f64,
 }
 
 impl Passes {
-    /// Passes over the rows of `order`. Only an order that visits each row once can tell which rows
-    /// are at rest: there are no short passes over one that draws rows with replacement.
+    /// Passes over the rows of `order`. Short passes need an order that visits each row once: one
+    /// that draws rows with replacement cannot tell which rows are at rest.
     pub(crate) fn new(order: Order, short: bool) -> Self {
         Self {
             short: short && order.is_exhaustive(),
@@ -72,8 +75,8 @@ impl Passes {
         self.order.len()
     }
 
-    /// Chooses the rows of the next pass if the present one is over. `exhaustive` asks for a full
-    /// pass that visits each row exactly once.
+    /// Chooses the rows of the next pass if the present one is over. With `exhaustive`, this is a
+    /// full pass that visits each row exactly once.
     pub(crate) fn prepare(&mut self, exhaustive: bool) {
         if self.position > 0 {
             return;
@@ -103,7 +106,8 @@ impl Passes {
         self.moved.rows.clear();
     }
 
-    /// The next visits, `count` at most, and who wants to know which rows they move, if anybody does.
+    /// The next visits, at most `count`, and where to record the rows that they change, if that is
+    /// needed.
     pub(crate) fn next(&mut self, count: u64) -> (&[u32], Option<&mut Moved>) {
         let all = self.chosen.as_deref().unwrap_or(self.order.visits());
         let rest = all.len() - self.position;
@@ -115,8 +119,8 @@ impl Passes {
         (visits, self.short.then_some(&mut self.moved))
     }
 
-    /// Gives up the present pass and its memory: the next one is full.
-    pub(crate) fn rest(&mut self) {
+    /// Abandons the present pass and frees its memory. The next pass is full.
+    pub(crate) fn reset(&mut self) {
         self.chosen = None;
         self.moved = Moved::default();
         self.position = 0;
@@ -130,87 +134,4 @@ impl Passes {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::order::Sampling;
-
-    /// The rows of the next pass, in blocks of 3; those below `moving` move, with so much of a gain each.
-    fn pass(passes: &mut Passes, moving: u32, gain: f64) -> Vec<u32> {
-        let mut rows = Vec::new();
-        passes.prepare(false);
-        loop {
-            let (visits, moved) = passes.next(3);
-            rows.extend_from_slice(visits);
-            if let Some(moved) = moved {
-                for &i in visits.iter().filter(|&&i| i < moving) {
-                    moved.changed(0, i as usize, 0.0, gain);
-                }
-            }
-            if passes.is_over() {
-                rows.sort_unstable();
-                return rows;
-            }
-        }
-    }
-
-    fn passes(sampling: Sampling, short: bool) -> Passes {
-        Passes::new(Order::new(sampling, 1, (0..10).collect()), short)
-    }
-
-    #[test]
-    fn short_passes_visit_what_moved_until_a_full_pass_is_due() {
-        let mut passes = passes(Sampling::Permutation, true);
-        let all: Vec<u32> = (0..10).collect();
-        assert_eq!(pass(&mut passes, 9, 1.0), all);
-        assert_eq!(pass(&mut passes, 9, 1.0), all[..9]);
-        for _ in 0..3 {
-            assert_eq!(pass(&mut passes, 9, 1.0), all[..9]);
-        }
-        // 9 + 9 + 9 + 9 visits: 9 more would be over 4 times 10.
-        assert_eq!(pass(&mut passes, 2, 1.0), all);
-        assert_eq!(pass(&mut passes, 0, 1.0), all[..2]);
-        // Nothing has moved.
-        assert_eq!(pass(&mut passes, 7, 1.0), all);
-        passes.rest();
-        assert_eq!(pass(&mut passes, 7, 1.0), all);
-    }
-
-    #[test]
-    fn short_passes_end_where_a_visit_gains_less_than_one_of_the_full_pass() {
-        let mut passes = passes(Sampling::Permutation, true);
-        let all: Vec<u32> = (0..10).collect();
-        // The full pass gains 0.4 a visit, the short ones 0.56, 0.75, and 0.3, which is less.
-        assert_eq!(pass(&mut passes, 8, 0.5), all);
-        assert_eq!(pass(&mut passes, 5, 0.9), all[..8]);
-        assert_eq!(pass(&mut passes, 5, 0.75), all[..5]);
-        assert_eq!(pass(&mut passes, 5, 0.3), all[..5]);
-        // What counts is the full pass before, which is this one.
-        assert_eq!(pass(&mut passes, 5, 0.2), all);
-        assert_eq!(pass(&mut passes, 3, 0.2), all[..5]);
-        assert_eq!(pass(&mut passes, 3, 0.05), all[..3]);
-        assert_eq!(pass(&mut passes, 3, 0.05), all);
-    }
-
-    #[test]
-    fn all_passes_are_full_where_asked_for_and_where_rows_are_drawn() {
-        let all: Vec<u32> = (0..10).collect();
-        let mut plain = passes(Sampling::Cyclic, false);
-        let mut drawn = passes(Sampling::Random, true);
-        for _ in 0..3 {
-            assert_eq!(pass(&mut plain, 5, 1.0), all);
-            assert_eq!(pass(&mut drawn, 5, 1.0).len(), 10);
-        }
-        let mut first = passes(Sampling::Permutation, true);
-        assert_eq!(pass(&mut first, 5, 1.0), all);
-        first.prepare(true);
-        assert_eq!(first.next(99).0.len(), 10);
-    }
-
-    #[test]
-    fn cyclic_short_passes_keep_the_order_of_the_data() {
-        let mut passes = passes(Sampling::Cyclic, true);
-        assert_eq!(pass(&mut passes, 4, 1.0).len(), 10);
-        passes.prepare(false);
-        assert_eq!(passes.next(99).0, [0, 1, 2, 3]);
-    }
-}
+mod tests;

@@ -1,5 +1,5 @@
-//! Pegasos: stochastic subgradient descent on `P` (Shalev-Shwartz, Singer, Srebro and Cotter, 2011),
-//! for any loss, any batch size, and with other step lengths plain SGD.
+//! Pegasos: stochastic subgradient descent on `P` (Shalev-Shwartz, Singer, Srebro and Cotter,
+//! 2011), for any loss and any batch size. With other step lengths it is plain SGD.
 //!
 //! ```text
 //! w = 0;  for t = 1, 2, ...
@@ -8,27 +8,31 @@
 //!     w   = w min(1, radius / |w|)                                             (if asked for)
 //! ```
 //!
-//! Where `k` does not divide `n`, the last batch of an epoch has `m < k` rows. It takes `m / k` of a step: the steps
-//! before it and its own add up to `t`, and `eta = (m / k) / (lambda t)`. So every row has the same weight in `w`.
+//! If `k` does not divide `n`, the last batch of an epoch has `m < k` rows. It takes the fraction
+//! `m / k` of a step: `t` is the sum of these fractions up to and including its own, and
+//! `eta = (m / k) / (lambda t)`. So every row has the same weight in `w`.
 //!
-//! `w` is kept as `scale * v`, so that a step costs as much as the entries of its rows, not as there
-//! are columns. The first factor, `1 - eta lambda` at `t = 1`, is 0: there `v` starts afresh.
+//! `w` is stored as `scale * v`, so that the cost of a step is that of the entries of its rows, not
+//! of all columns. The first factor, `1 - eta lambda` at `t = 1`, is 0: there `v` starts again from
+//! 0.
 //!
-//! **Certificate.** `w` is a sum of (centred) rows, `w = sum_i r_i x_i`, so that `a_i = r_i / rate_i`
-//! has `w(a) = w`. With steps of `1 / (lambda t)`, `a_i` is `-phi'` of row `i` averaged over its
-//! visits: up to how evenly rows were drawn it lies in the dual domain, and brought into it, and then
-//! on `sum_i c_i a_i = 0` if there is an intercept, it bounds the optimum from below. So does
-//! `a_i = -phi'(x_i.w)`; the better one counts. A warm start goes on from the dual point that it is
-//! given, which need not be that of its model.
+//! **Certificate.** `w` is a sum of (centred) rows, `w = sum_i r_i x_i`, so that
+//! `a_i = r_i / rate_i` has `w(a) = w`. With steps of `1 / (lambda t)`, `a_i` is the average of
+//! `-phi'` of row `i` over its visits. It lies in the dual domain, except that rows may not have
+//! been drawn equally often. Clamped to the domain, and then moved onto `sum_i c_i a_i = 0` if
+//! there is an intercept, it bounds the optimum from below. So does `a_i = -phi'(x_i.w)`; the
+//! better one is used. A warm start continues from the dual point that it is given, which need not
+//! be that of its model.
 //!
-//! **Projection.** At the optimum, weak duality with `phi >= 0` and `-phi*(-a) <= phi(b) + a b` give
-//! `lambda |w|^2 <= P(0)`, with the best intercept `b` in `P(0)`. The radius is
-//! `sqrt(P(0) / lambda)`; for the hinge without intercept, where `P(0) = 1`, that of the paper.
+//! **Projection.** At the optimum, weak duality with `phi >= 0` and `-phi*(-a) <= phi(b) + a b`
+//! give `lambda |w|^2 <= P(0)`, with the best intercept `b` in `P(0)`. The radius is
+//! `sqrt(P(0) / lambda)`. For the hinge without intercept, where `P(0) = 1`, it is that of the
+//! paper.
 //!
-//! **Intercept.** Not regularised. Rows are centred ([`super::frame`]), and `b` takes the steps of a
-//! column of value `sqrt(s)`, but none longer than the distance over which the slope of the loss
-//! changes: the first steps of length `1 / (lambda t)` would carry it away too far to come back. What
-//! is returned has the best `b` for its `w`.
+//! **Intercept.** It is not regularised. Rows are centred ([`super::frame`]), and `b` takes the
+//! steps of a column with the value `sqrt(s)`, but none longer than the distance over which the
+//! slope of the loss changes: the first steps, of length `1 / (lambda t)`, would carry it too far
+//! away to return. The returned model has the best `b` for its `w`.
 
 use crate::data::rows_per_block;
 use crate::error::{self, Error};
@@ -39,10 +43,10 @@ use crate::order::{Order, Sampling};
 use crate::problem::{Point, Problem};
 use crate::rows::blocks::RowBlocks;
 use crate::run::{Budget, Fit, Monitor, RunContext, parameter};
-use crate::solver::batch::Team;
+use crate::solver::batch::BatchPool;
 use crate::solver::driver::{self, Evaluation, Process, Stretch};
 use crate::solver::frame::{Frame, Sum};
-use crate::solver::output::{Keeper, Output, Tally, check_average_from};
+use crate::solver::output::{Averager, Output, Tally, check_average_from};
 use crate::solver::rate::{LearningRate, Steps, loss_curvature};
 use crate::solver::schedule::Pace;
 use crate::solver::{Solver, Start, check_length};
@@ -52,18 +56,19 @@ use crate::solver::{Solver, Start, check_length};
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Pegasos {
-    /// Rows in a batch. `None` is one row, but all of them if there are at most
-    /// [`Self::SMALL`], where that makes the run independent of the order of rows.
+    /// Rows in a batch. `None` is one row, or all of them if there are at most [`Self::SMALL`],
+    /// which makes the run independent of the order of rows.
     pub batch_size: Option<usize>,
-    /// How batches are drawn. All but [`Sampling::Random`] cut each epoch into consecutive batches,
-    /// so that [`Sampling::Permutation`] gives a random partition.
+    /// How batches are drawn. All but [`Sampling::Random`] divide each epoch into consecutive
+    /// batches, so that [`Sampling::Permutation`] gives a random partition.
     pub sampling: Sampling,
-    /// Whether `w` is kept inside the ball that holds the optimum. Always for a loss whose slope is
-    /// not Lipschitz-continuous nor bounded (Poisson): nothing else bounds its steps.
+    /// Whether `w` is kept inside the ball that contains the optimum. This is always so for a loss
+    /// whose slope is neither Lipschitz-continuous nor bounded (Poisson): nothing else bounds its
+    /// steps.
     pub project: bool,
     /// The lengths of the steps.
     pub learning_rate: LearningRate,
-    /// The model that is returned, and evaluated on the way.
+    /// The model that is evaluated and returned.
     pub output: Output,
     /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
     pub average_from: f64,
@@ -89,7 +94,7 @@ impl Default for Pegasos {
 }
 
 impl Pegasos {
-    /// Data of at most so many rows are one batch by default.
+    /// Data of at most this many rows are one batch by default.
     pub const SMALL: usize = 100;
 
     fn check(&self) -> Result<(), Error> {
@@ -100,7 +105,7 @@ impl Pegasos {
         Ok(())
     }
 
-    /// One epoch over rows of a stream, of which `stream` knows what came before.
+    /// One epoch over rows of a stream. `stream` holds what is known from the rows before.
     ///
     /// Unless a size is given, batches have one row. `lambda` and the settings must be the same for
     /// all parts of a stream.
@@ -127,24 +132,25 @@ impl Pegasos {
                 }
             };
             let (moving, batch) = (std::mem::take(&mut state.moving), state.batch);
-            let mut team = Team::new(rows, batch, self.n_threads)?;
+            let mut pool = BatchPool::new(rows, batch, self.n_threads)?;
             let mut order = Order::new(self.sampling, self.seed, moving);
             order.next_batches(batch);
             let mut tally = Scaled::new(state.values().count(), rows.n_cols());
             let mut t = before;
-            // A part of a stream should be short enough to be done between two signs of life; if not:
+            // A part of a stream should be short enough to be done between two heartbeats. If it is
+            // not:
             let block = rows_per_block(rows.n_rows(), rows.n_stored()).max(batch);
             for visits in order.visits().chunks(block / batch * batch) {
                 for visits in visits.chunks(batch) {
                     t += visits.len() as f64 / state.full_step;
-                    state.step(problem, &mut team, visits, t, Some(&mut tally), &mut watch)?;
+                    state.step(problem, &mut pool, visits, t, Some(&mut tally), &mut watch)?;
                 }
                 watch.heartbeat()?;
             }
             let batches = order.visits().len().div_ceil(batch) as u64;
             let sums = tally.take(batches, state.values());
             let pull = sums[rows.n_cols()];
-            // From the sum over this part to the mean over all, in which this part counts for its steps.
+            // From the sum over this part to the mean over all parts, weighted by their steps.
             let done = t - before;
             let add = |mean: &mut f64, sum: f64| *mean += (sum / batches as f64 - *mean) * done / t;
             let mut mu_dot_sum = 0.0;
@@ -200,7 +206,7 @@ impl Model {
     }
 }
 
-/// What is known of a stream of rows: see [`Pegasos::partial_solve`].
+/// What is known about a stream of rows: see [`Pegasos::partial_solve`].
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Stream {
@@ -210,7 +216,7 @@ pub struct Stream {
     pub last: Model,
     /// The mean of the models before each step.
     pub mean: Model,
-    /// What the first rows have decided; `None` leaves it to the next ones.
+    /// What the first rows have determined; `None` leaves it to the next ones.
     pub scales: Option<Scales>,
 }
 
@@ -233,7 +239,7 @@ impl Stream {
         }
     }
 
-    /// Checks that it can go on with rows of `n_cols` columns.
+    /// Checks that it can continue with rows of `n_cols` columns.
     fn check(&self, n_cols: usize) -> Result<(), Error> {
         check_length("coef", &self.last.coef, n_cols)?;
         check_length("mean of coef", &self.mean.coef, n_cols)?;
@@ -286,7 +292,7 @@ impl Solver for Pegasos {
                     coef: start.coef_for(problem)?.duplicate(),
                     intercept: start.intercept,
                 });
-                // Not the weights of the rows in `w`, which are not known any more, but as good: a dual
+                // The weights of the rows in `w` are no longer known. This will do instead: a dual
                 // point with which the new slopes are averaged.
                 for (i, a) in start.dual_for(problem)?.into_iter().enumerate() {
                     state.r[i] = a * problem.rate(i);
@@ -294,8 +300,8 @@ impl Solver for Pegasos {
             }
             let (moving, batch) = (std::mem::take(&mut state.moving), state.batch);
             let epoch = moving.len().div_ceil(batch) as u64;
-            let team = Team::new(rows, batch, self.n_threads)?;
-            team.announce(&mut watch);
+            let pool = BatchPool::new(rows, batch, self.n_threads)?;
+            pool.count_cpu_time(&mut watch);
             let (len, n_cols) = (state.values().count(), rows.n_cols());
             let pace = Pace {
                 evaluation_cost: EVALUATION_COST,
@@ -305,9 +311,9 @@ impl Solver for Pegasos {
             let mut run = Run {
                 problem,
                 state,
-                team,
+                pool,
                 order: Order::new(self.sampling, self.seed, moving),
-                keeper: Keeper::new(
+                averager: Averager::new(
                     self.output,
                     self.average_from,
                     epoch,
@@ -330,19 +336,20 @@ impl Solver for Pegasos {
 struct Run<'p, 'a> {
     problem: &'p Problem<'a>,
     state: State,
-    team: Team,
+    pool: BatchPool,
     order: Order,
-    keeper: Keeper<Scaled>,
+    averager: Averager<Scaled>,
     /// Rows in a batch.
     batch: usize,
     /// Steps of earlier runs.
     before: f64,
-    /// Steps between two signs of life.
+    /// Steps between two heartbeats.
     block: u64,
 }
 
 impl Run<'_, '_> {
-    /// The steps of this run and of those before after so many batches, of which short ones count in part.
+    /// The steps of this run and of those before after this many batches. Short batches count as
+    /// fractions.
     fn steps_after(&self, batches: u64) -> f64 {
         let per_epoch = self.order.len().div_ceil(self.batch) as u64;
         let of_epoch = |batches: u64| {
@@ -371,22 +378,23 @@ impl Process for Run<'_, '_> {
         if in_epoch == 0 {
             self.order.next_batches(self.batch);
         }
-        self.keeper.attend(step, self.state.values(), horizon);
+        self.averager
+            .before_steps(step, self.state.values(), horizon);
         let until = (step - in_epoch + epoch)
             .min(step + self.block)
             .min(until)
-            .min(self.keeper.next_event());
+            .min(self.averager.next_event());
         let batches = self.order.visits().chunks(self.batch);
         let due = batches
             .skip(in_epoch as usize)
             .take((until - step) as usize);
         for (batches, batch) in (step + 1..).zip(due) {
-            let (t, tally) = (self.steps_after(batches), self.keeper.tally());
+            let (t, tally) = (self.steps_after(batches), self.averager.tally());
             self.state
-                .step(self.problem, &mut self.team, batch, t, tally, watch)?;
+                .step(self.problem, &mut self.pool, batch, t, tally, watch)?;
         }
         if until.is_multiple_of(epoch) {
-            self.state.settle();
+            self.state.update_t();
         }
         Ok(until)
     }
@@ -399,7 +407,7 @@ impl Process for Run<'_, '_> {
     ) -> Result<(), Error> {
         let precision = evaluation.precision;
         let Self { problem, state, .. } = self;
-        let values = match self.keeper.output_for(&evaluation, state.values()) {
+        let values = match self.averager.output_for(&evaluation, state.values()) {
             Some(values) => values,
             None => state.values().into_vec(),
         };
@@ -426,13 +434,14 @@ impl Process for Run<'_, '_> {
 /// end, at the same epochs.
 const EVALUATION_COST: f64 = 1.0;
 
-/// The scale below which `v` is scaled instead: far from where squares of `v` overflow.
+/// `v` is rescaled when the scale falls below this, long before squares of `v` overflow.
 const LEAST_SCALE: f64 = 1e-100;
 
-/// The same while iterates are added up: [`Scaled`] loses as many digits as the scale falls by.
+/// The same while iterates are added up: [`Scaled`] loses as many digits as the scale has fallen
+/// by.
 const LEAST_TALLIED_SCALE: f64 = 1e-4;
 
-/// The model of a run and what is kept in step with it.
+/// The model of a run and what is kept up to date with it.
 struct State {
     frame: Frame,
     /// Weight of the intercept's column.
@@ -445,11 +454,11 @@ struct State {
     /// See [`Scales`].
     weight: f64,
     curvature: f64,
-    /// What bounds `(lambda/2) |w|^2` at the solution twice: `P` without coefficients or, in a stream, of which the best
-    /// intercept is not known, the mean loss for predictions of 0.
+    /// A bound of `lambda |w|^2` at the solution: `P` without coefficients or, in a stream, whose
+    /// best intercept is not known, the mean loss for predictions of 0.
     primal_at_zero: f64,
     /// `m_i = x_i.mu`, if there is an intercept.
-    marks: Vec<f64>,
+    mu_dots: Vec<f64>,
     /// `|x_i - mu|^2`, if there is a projection.
     spreads: Vec<f64>,
     /// `w = scale sum`, a sum of centred rows.
@@ -462,14 +471,15 @@ struct State {
     /// The intercept of the centred rows, and the sum of its values before each step.
     intercept: f64,
     intercept_sum: f64,
-    /// The rows that count.
+    /// The rows of positive weight that steps use.
     moving: Vec<u32>,
-    /// Rows in a batch, and in a full step: more than there are in a short part of a stream.
+    /// Rows in a batch, and in a full step. The latter has more of them in a short part of a
+    /// stream.
     batch: usize,
     full_step: f64,
     /// `n / W`, by which the weights of rows have mean 1. In a stream, whose `W` is not known, 1.
     per_weight: f64,
-    /// Room for numbers of the rows of a batch.
+    /// Buffers with one number for each row of a batch.
     shares: Vec<f64>,
     targets: Vec<f64>,
 }
@@ -484,15 +494,15 @@ impl State {
         watch: &mut RunContext<'_>,
     ) -> Result<Self, Error> {
         let n_rows = problem.n_rows();
-        let with_marks = problem.fit_intercept();
+        let with_mu_dots = problem.fit_intercept();
         let loss = problem.loss();
         let unbounded = loss.smoothness() == 0.0 && loss.lipschitz().is_infinite();
         let project = settings.project || unbounded;
-        let (mut marks, mut spreads) = (Vec::new(), Vec::new());
+        let (mut mu_dots, mut spreads) = (Vec::new(), Vec::new());
         let (mut largest, mut moving) = (0.0, memory::with_capacity(n_rows));
         let visit = &mut |i: usize, m: f64, spread: f64| {
-            if with_marks {
-                memory::push(&mut marks, m);
+            if with_mu_dots {
+                memory::push(&mut mu_dots, m);
             }
             if project {
                 memory::push(&mut spreads, spread);
@@ -533,7 +543,7 @@ impl State {
             weight,
             curvature: 0.0,
             primal_at_zero: 0.0,
-            marks,
+            mu_dots,
             spreads,
             sum: Sum::new(frame.mu.len()),
             frame,
@@ -582,13 +592,15 @@ impl State {
         Ok(state)
     }
 
-    /// What the rows say about lengths; `largest` is the largest of `c_i |x_i - mu|^2`.
+    /// Computes the bounds that depend on the lengths of the rows; `largest` is the largest of
+    /// `c_i |x_i - mu|^2`.
     fn find_scales(&mut self, problem: &Problem<'_>, largest: f64) {
         let (n, k) = (self.moving.len() as f64, self.batch as f64);
-        // 1 but in a stream.
+        // 1 except in a stream.
         let mean_weight = self.per_weight * problem.total_weight() / n;
-        // Of the mean of k rows out of n, drawn without replacement (Gower et al., SGD: general
-        // analysis and improved rates, 2019): from the largest |x|^2 for k = 1 to the mean for k = n.
+        // For the mean of k rows out of n, drawn without replacement (Gower et al., SGD: general
+        // analysis and improved rates, 2019): from the largest |x|^2 for k = 1 to the mean for k =
+        // n.
         let largest = self.per_weight * (largest + self.s * max_weight(problem));
         let mean = mean_weight * (self.frame.mean_sq_norm + self.s);
         let sq_norm = if n > 1.0 {
@@ -601,7 +613,7 @@ impl State {
         self.longest = problem.prediction_scale() / loss_curvature;
     }
 
-    /// The model without coefficients: `P(0)`, and its intercept to begin at.
+    /// Evaluates the model without coefficients: `P(0)`, and the intercept to start from.
     fn find_constant(
         &mut self,
         problem: &Problem<'_>,
@@ -612,8 +624,8 @@ impl State {
         problem.evaluate(nothing, 1e-6, &mut zero, watch)?;
         self.primal_at_zero = zero.certificate.primal;
         // The best constant often puts a whole class on the kink of the hinge, where rounding would
-        // decide about the first step. And the first part of a stream may be of one class, for which
-        // there is none.
+        // decide the first step. And the first part of a stream may contain only one class, for
+        // which there is no best constant.
         let labels = problem.data().positive_rows().map(|i| problem.target(i));
         let is_safe = problem.loss().target() != Target::Label
             || (problem.loss().smoothness() > 0.0 && has_several(labels));
@@ -624,14 +636,14 @@ impl State {
         Ok(())
     }
 
-    /// Goes on from a model.
+    /// Continues from a model.
     fn take_model(&mut self, model: &Model) {
         self.sum.v.copy_from_slice(&model.coef);
         self.intercept = model.intercept + self.frame.mu_dot(&model.coef);
-        self.settle();
+        self.update_t();
     }
 
-    /// The model, for rows as they are.
+    /// The model for the original rows, which are not centred.
     fn model(&self) -> Model {
         let coef: Vec<f64> = self.sum.coef(&self.frame, self.scale).into_vec();
         Model {
@@ -641,8 +653,8 @@ impl State {
     }
 
     /// Recomputes what steps only update, as far as that is cheap.
-    fn settle(&mut self) {
-        self.sum.settle(&self.frame);
+    fn update_t(&mut self) {
+        self.sum.update_t(&self.frame);
         self.sq_norm = self.sum.sq_norm(&self.frame);
     }
 
@@ -658,7 +670,7 @@ impl State {
     fn step(
         &mut self,
         problem: &Problem<'_>,
-        team: &mut Team,
+        pool: &mut BatchPool,
         batch: &[u32],
         t: f64,
         mut tally: Option<&mut Scaled>,
@@ -670,7 +682,7 @@ impl State {
         let rate = eta * self.per_weight / batch.len() as f64;
         let mut shares = std::mem::take(&mut self.shares);
         memory::resize(&mut shares, batch.len(), 0.0);
-        team.products(rows, batch, &self.sum.v, &mut shares, watch)?;
+        pool.products(rows, batch, &self.sum.v, &mut shares, watch)?;
         self.targets.clear();
         let targets = batch.iter().map(|&i| problem.target(i as usize));
         memory::extend(&mut self.targets, targets);
@@ -696,8 +708,8 @@ impl State {
             *share /= self.scale;
         }
         let projects = self.radius.is_finite();
-        if projects && !team.cover(batch.len(), self.sum.v.len()) {
-            // The norm, row by row: a pass over the columns would be longer.
+        if projects && !pool.cover(batch.len(), self.sum.v.len()) {
+            // The norm is updated row by row: a pass over the columns would take longer.
             for (&i, &share) in batch.iter().zip(&shares) {
                 let i = i as usize;
                 let m = self.mark(i);
@@ -706,13 +718,13 @@ impl State {
                 let dot = self.sum.centred(product[0], m);
                 self.sq_norm += share * (2.0 * dot + share * self.spreads[i]);
                 rows.axpy(i, share, &mut self.sum.v);
-                self.sum.tilt(&self.frame, m, share);
+                self.sum.axpy_offsets(&self.frame, m, share);
             }
         } else {
-            team.add(rows, batch, &shares, &mut self.sum.v, watch)?;
+            pool.add(rows, batch, &shares, &mut self.sum.v, watch)?;
             for (&i, &share) in batch.iter().zip(&shares) {
                 let m = self.mark(i as usize);
-                self.sum.tilt(&self.frame, m, share);
+                self.sum.axpy_offsets(&self.frame, m, share);
             }
             if projects {
                 self.sq_norm = self.sum.sq_norm(&self.frame);
@@ -740,7 +752,7 @@ impl State {
 
     #[inline]
     fn mark(&self, i: usize) -> f64 {
-        self.marks.get(i).copied().unwrap_or(0.0)
+        self.mu_dots.get(i).copied().unwrap_or(0.0)
     }
 
     #[inline]
@@ -754,7 +766,7 @@ impl State {
         }
     }
 
-    /// Takes the scale into `v` and `r`: the model stays.
+    /// Multiplies `v` and `r` by the scale; the model does not change.
     #[cold]
     fn fold(&mut self, tally: &mut Option<&mut Scaled>) {
         if let Some(tally) = tally {
@@ -812,7 +824,7 @@ impl Scaled {
         self.total += scale;
     }
 
-    /// `u` has become larger by `shares` of the rows of a batch.
+    /// To be called when `shares` of the rows of a batch have been added to `u`.
     fn add(&mut self, rows: &dyn RowBlocks, batch: &[u32], shares: &[f64]) {
         let (columns, rest) = self.late.split_at_mut(self.n_cols);
         for (&i, &share) in batch.iter().zip(shares) {
@@ -825,7 +837,8 @@ impl Scaled {
         }
     }
 
-    /// The scale is about to become 1: what has been added up does not depend on `u` any more.
+    /// To be called before the scale is reset to 1: makes the sum so far independent of later
+    /// changes of `u`.
     fn rebase<'u>(&mut self, u: impl Iterator<Item = &'u f64>) {
         for (late, u) in self.late.iter_mut().zip(u) {
             *late -= self.total * u;

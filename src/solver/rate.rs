@@ -1,4 +1,4 @@
-//! Step lengths of the methods that go down subgradients of `P`.
+//! Step lengths of the subgradient methods on `P`.
 
 use crate::error::Error;
 use crate::loss::Link;
@@ -13,9 +13,9 @@ use crate::run::parameter;
 pub enum LearningRate {
     /// `1 / (lambda t)`.
     ///
-    /// For a loss that is not Lipschitz-continuous (such as the squared one) the first steps would
-    /// be too long by so much that the model overflows. For such losses it is
-    /// `1 / (lambda (t + t0))`, with `t0` such that the first step is as long as a constant one.
+    /// For a loss that is not Lipschitz-continuous (such as the squared one), the first steps would
+    /// be so long that the model overflows. For such losses it is `1 / (lambda (t + t0))`, with
+    /// `t0` such that the first step is as long as a constant one.
     #[default]
     Pegasos,
     /// `eta0`.
@@ -29,7 +29,7 @@ pub enum LearningRate {
     InvScaling {
         /// As for [`Self::Constant`].
         eta0: Option<f64>,
-        /// 1/2 and 1 are the usual ones.
+        /// The usual values are 1/2 and 1.
         power: f64,
     },
 }
@@ -38,7 +38,7 @@ const ETA0: &str = "a number > 0 and at most 1 / lambda, or None";
 const POWER: &str = "a number > 0 and at most 1";
 
 impl LearningRate {
-    /// The choice that users call `name`.
+    /// The variant with this name in the user interface.
     pub fn named(name: &str, eta0: Option<f64>, power: f64) -> Result<Self, Error> {
         if let Some(eta) = eta0
             && !(eta.is_finite() && eta > 0.0)
@@ -69,8 +69,8 @@ impl LearningRate {
         }
     }
 
-    /// The step lengths on a problem with a penalty of curvature `lambda`, if `curvature` bounds that of the mean loss
-    /// as a function of `w`.
+    /// The step lengths on a problem whose penalty has the curvature `lambda`, where `curvature`
+    /// bounds that of the mean loss as a function of `w`.
     pub(crate) fn steps(
         self,
         loss: &dyn LossBlocks,
@@ -115,11 +115,12 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// The length `eta` of a step, and `1 - eta lambda`, which the first step of Pegasos makes 0.
+    /// The length `eta` of a step, and `1 - eta lambda`, which is 0 in the first step of Pegasos.
     ///
-    /// The step is `share` of a full one, that is 1, or less for a batch of fewer rows than the others, and `t` is
-    /// the sum of the shares up to and including it: the number of the step, if all are full. So every row has the
-    /// same weight, whatever batch it is in.
+    /// The step is the fraction `share` of a full one: 1, or less for a batch of fewer rows than
+    /// the others. `t` is the sum of these fractions up to and including this step, which is the
+    /// number of the step if all are full. So every row has the same weight, whatever batch it is
+    /// in.
     pub(crate) fn at(&self, t: f64, share: f64) -> (f64, f64) {
         let t = t + self.offset;
         if self.power == 1.0 && (self.first * self.lambda - 1.0).abs() < 1e-15 {
@@ -131,9 +132,9 @@ impl Steps {
     }
 }
 
-/// Bounds the second derivative of the loss: `1 / gamma` of a smooth one, 1 for one with kinks. Of
-/// one whose curvature has no bound (Poisson) it is the mean around the prediction for the largest
-/// target.
+/// A bound of the second derivative of the loss: `1 / gamma` for a smooth loss, 1 for one with
+/// kinks. For a loss whose curvature is unbounded (Poisson), it is the mean around the prediction
+/// for the largest target.
 pub(crate) fn loss_curvature(problem: &Problem<'_>) -> f64 {
     let loss = problem.loss();
     if loss.smoothness() > 0.0 {

@@ -1,27 +1,27 @@
-//! When a run is evaluated, and what epochs and evaluations cost: a function of its history alone, never of the clock, so
-//! that runs are reproducible.
+//! When a run is evaluated, and what epochs and evaluations cost. This depends on the history of
+//! the run alone, never on the clock, so that runs are reproducible.
 
 use crate::problem::Problem;
 use crate::run::{Certificate, Record};
 
-/// How a run is paced.
+/// When a run is evaluated, and how early it may end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     /// Cost of an evaluation in epochs.
     pub(crate) evaluation_cost: f64,
-    /// The tolerance does not end the run before this step.
+    /// The tolerance cannot end the run before this step.
     pub(crate) least: u64,
     /// See [`Fit::mean_q`].
     pub(crate) mean_q: f64,
 }
 
 impl Pace {
-    /// For a solver whose epochs visit each row once. `finish` asks for more than the tolerance on
-    /// [`SMALL`] problems, for so many times their size.
-    pub(crate) fn new(problem: &Problem<'_>, epoch: u64, finish: f64, mean_q: f64) -> Self {
+    /// For a solver whose epochs visit each row once. On [`SMALL`] problems, a run does at least
+    /// `effort` times [`SMALL_WORK`], even after it has reached the tolerance.
+    pub(crate) fn new(problem: &Problem<'_>, epoch: u64, effort: f64, mean_q: f64) -> Self {
         let size = Self::size(problem);
         let least = if Self::is_small(problem) {
-            epoch * (finish * SMALL_WORK / size).floor() as u64
+            epoch * (effort * SMALL_WORK / size).floor() as u64
         } else {
             0
         };
@@ -43,8 +43,8 @@ impl Pace {
     }
 }
 
-/// `P` is minimised over `b` to this fraction of the tolerance, to rounding if [`Pace::least`] asks
-/// for more than the tolerance.
+/// `P` is minimised over `b` to this fraction of the tolerance, or up to rounding if
+/// [`Pace::least`] asks for more than the tolerance.
 const INTERCEPT_PRECISION: f64 = 0.01;
 
 /// The precision of the intercept for a tolerance.
@@ -55,16 +55,18 @@ pub(crate) fn intercept_precision(tol: f64) -> f64 {
 /// The epoch of the first evaluation after the one at the start.
 pub(crate) const FIRST_EVALUATION: f64 = 2.0;
 
-/// A gap is taken to be within the tolerance after so many times the epochs that its rate promises.
+/// Safety factor on the number of epochs that the rate of the gap predicts.
 const CAUTION: f64 = 1.25;
 
-/// The next whole epoch at which to evaluate, if an evaluation costs `cost` epochs: where the gap is
-/// expected to reach the tolerance if it goes on falling at its latest rate. But not at once: with `s`
-/// epochs from one to the next, a run of `e` epochs takes `cost e / s` of them for evaluations, and goes on for
-/// about `s / 2` in vain, which is least together for `s = sqrt(2 cost e)`. Sooner only as a bet that saves more
-/// than it costs, with some [`CAUTION`], and not before there is a rate but that of the first epochs, where the
-/// gap falls fastest. Nor after more than twice the epochs so far (four times up to the eighth): rates
-/// change. It depends on the history alone, never on the clock, so that runs are reproducible.
+/// The next whole epoch at which to evaluate, if an evaluation costs `cost` epochs: the one at
+/// which the gap would reach the tolerance if it kept falling at its latest rate, within limits.
+/// Evaluations must not be too frequent. With `s` epochs between them, a run of `e` epochs spends
+/// `cost e / s` epochs on evaluations and continues for about `s / 2` epochs after it has
+/// converged; the sum is least for `s = sqrt(2 cost e)`. An earlier evaluation is only made as a
+/// bet that saves more than it costs, with the safety factor [`CAUTION`], and only once there is a
+/// rate other than that of the first epochs, in which the gap falls fastest. Evaluations must not
+/// be too rare either, because rates change: the next one comes after at most twice the epochs so
+/// far (four times up to the eighth).
 pub(crate) fn next_epoch_to_evaluate(history: &[Record], tol: f64, cost: f64) -> f64 {
     let [.., before, now] = history else {
         return FIRST_EVALUATION;
@@ -74,7 +76,7 @@ pub(crate) fn next_epoch_to_evaluate(history: &[Record], tol: f64, cost: f64) ->
     let earliest = done + spacing;
     let latest = earliest.max((4.0 * done).min(32.0)).max(2.0 * done);
     match epochs_to_come(history, tol) {
-        // All epochs are asked for.
+        // The user wants all epochs.
         _ if tol == 0.0 => latest,
         Some(to_come) if to_come.is_finite() => {
             let surely = now.epoch + (CAUTION * to_come).ceil();
@@ -88,9 +90,10 @@ pub(crate) fn next_epoch_to_evaluate(history: &[Record], tol: f64, cost: f64) ->
     }
 }
 
-/// How many more epochs it takes until the gap reaches the tolerance if it goes on falling at its
-/// latest rate, which is that of at least the last `sqrt(e)` of `e` epochs, but not from the start, where
-/// it falls fastest: infinitely many if it does not fall. Nothing is known before the second evaluation.
+/// How many more epochs the gap needs to reach the tolerance if it keeps falling at its latest
+/// rate; infinity if it does not fall. The rate is taken over at least the last `sqrt(e)` of `e`
+/// epochs, and if possible not from the start, where the gap falls fastest. `None` before the
+/// second evaluation.
 pub(crate) fn epochs_to_come(history: &[Record], tol: f64) -> Option<f64> {
     let (now, earlier) = history.split_last()?;
     let until = now.epoch - now.epoch.sqrt();
@@ -104,27 +107,28 @@ pub(crate) fn epochs_to_come(history: &[Record], tol: f64) -> Option<f64> {
     Some(if epochs > 0.0 { epochs } else { f64::INFINITY })
 }
 
-/// How many more epochs it takes at most, on average, until the gap reaches the tolerance if the loss is smooth and all
-/// rows have the same `q`: `D` is short of the best by no more than the gap, of which an epoch leaves
-/// `exp(-1 / (1 + q / gamma))`, and the gap is at most `1 + q / gamma` times as much.
+/// An upper bound, on average, on the epochs that the gap still needs to reach the tolerance, if
+/// the loss is smooth and all rows have the same `q`. `D` is below its maximum by at most the gap,
+/// an epoch reduces that distance by the factor `exp(-1 / (1 + q / gamma))`, and the gap is at most
+/// `1 + q / gamma` times the distance.
 pub(crate) fn epochs_in_theory(last: &Record, tol: f64, q_by_gamma: f64) -> f64 {
     let Certificate { primal, gap, .. } = last.certificate;
     let slowness = 1.0 + q_by_gamma;
     slowness * (slowness * gap / (tol * primal)).ln()
 }
 
-/// A problem is small if 3 times its stored entries and 30 times its rows add up to no more than that. A
-/// cold start on it does at least [`SMALL_WORK`] whatever the tolerance: within a few milliseconds that
-/// usually makes the result exact to rounding, so that it does not depend on the seed, or on whether a row
-/// is repeated or weighted. Runs that are studied (records or outputs were asked for) end when the
-/// tolerance is reached.
+/// A problem is small if 3 times its stored entries plus 30 times its rows is at most this. A cold
+/// start on a small problem does at least [`SMALL_WORK`], whatever the tolerance. This takes a few
+/// milliseconds and usually makes the result exact up to rounding, so that it does not depend on
+/// the seed, or on whether a row is repeated or weighted. Runs that are studied (with records or
+/// another output) end when the tolerance is reached.
 const SMALL: f64 = 8192.0;
 
 /// See [`SMALL`].
 const SMALL_WORK: f64 = 512.0 * SMALL;
 
-/// Work of an epoch in about nanoseconds: a dot and an update per stored entry, in random order, and a
-/// step per row.
+/// Work of an epoch in approximate nanoseconds: a dot product and an update per stored entry, in
+/// random order, and a step per row.
 pub(crate) fn epoch_work(problem: &Problem<'_>) -> f64 {
     work(problem, problem.loss().step_work())
 }
@@ -136,74 +140,11 @@ pub(crate) fn evaluation_cost(problem: &Problem<'_>) -> f64 {
     work(problem, per_row) / epoch_work(problem)
 }
 
-/// Work of a dot and an update per stored entry and of so much more per row.
+/// Work of a dot product and an update per stored entry, plus `per_row` for each row.
 pub(crate) fn work(problem: &Problem<'_>, per_row: f64) -> f64 {
     problem.rows().entry_work() * problem.rows().n_stored() as f64
         + per_row * problem.n_rows() as f64
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::run::{Certificate, Phase};
-
-    const TOL: f64 = 1e-4;
-
-    /// Evaluations at these epochs, which have found these gaps.
-    fn history(evaluations: &[(f64, f64)]) -> Vec<Record> {
-        let record = |&(epoch, gap): &(f64, f64)| Record {
-            epoch,
-            seconds: 0.0,
-            cpu_seconds: 0.0,
-            certificate: Certificate::new(1.0, 1.0 - gap, 0),
-            phase: Phase::Plain,
-        };
-        evaluations.iter().map(record).collect()
-    }
-
-    fn next(evaluations: &[(f64, f64)], cost: f64) -> f64 {
-        next_epoch_to_evaluate(&history(evaluations), TOL, cost)
-    }
-
-    #[test]
-    fn evaluations_come_early_only_where_that_is_a_good_bet() {
-        assert_eq!(next(&[(0.0, 1.0)], 1.0), FIRST_EVALUATION);
-        // All but there: sqrt(2 * 4) epochs later would be late.
-        let close = [(0.0, 1.0), (2.0, 6e-4), (4.0, 1.07e-4)];
-        assert_eq!(next(&close, 1.0), 5.0);
-        // What a success saves must be more than the cost of an evaluation.
-        assert_eq!(next(&[(0.0, 1.0), (2.0, 6e-4), (4.0, 1.9e-4)], 1.0), 7.0);
-        // The first epochs say little.
-        assert_eq!(next(&[(0.0, 1.0), (2.0, 1.07e-4)], 2.0), 5.0);
-        // Far away, but not beyond four times the epochs so far.
-        assert_eq!(next(&[(0.0, 1.0), (2.0, 0.5), (4.0, 0.4)], 1.0), 16.0);
-        // All epochs are asked for, or the gap does not fall.
-        let all = history(&[(0.0, 1.0), (2.0, 0.5), (40.0, 0.4)]);
-        assert_eq!(next_epoch_to_evaluate(&all, 0.0, 1.0), 80.0);
-        assert_eq!(next(&[(0.0, 1.0), (2.0, 0.5), (4.0, 0.6)], 1.0), 7.0);
-    }
-
-    #[test]
-    fn the_latest_rate_is_that_of_several_epochs() {
-        let to_come = |evaluations| epochs_to_come(&history(evaluations), TOL);
-        assert_eq!(to_come(&[(0.0, 1.0)]), None);
-        // From the start, because there is nothing else.
-        let halving = to_come(&[(0.0, 1.0), (2.0, 1e-2)]).expect("a rate");
-        assert!((halving - 2.0).abs() < 1e-12, "{halving}");
-        // Not the last epoch alone, in which the gap hardly fell.
-        let slower = to_come(&[(0.0, 1.0), (2.0, 1e-2), (4.0, 1.1e-3), (5.0, 1e-3)]);
-        assert!((slower.expect("a rate") - 3.0).abs() < 1e-12, "{slower:?}");
-        assert_eq!(
-            to_come(&[(0.0, 1.0), (2.0, 0.1), (8.0, 0.2)]),
-            Some(f64::INFINITY)
-        );
-    }
-
-    #[test]
-    fn theory_needs_the_more_epochs_the_longer_the_rows() {
-        let distance = 1e3;
-        let epochs = |q| epochs_in_theory(&history(&[(2.0, distance * TOL)])[0], TOL, q);
-        assert!((epochs(0.0) - distance.ln()).abs() < 1e-9);
-        assert!((epochs(3.0) - 4.0 * (4.0 * distance).ln()).abs() < 1e-9);
-    }
-}
+mod tests;

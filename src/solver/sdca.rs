@@ -11,24 +11,26 @@
 //! until P(w(a)) - D(a) <= tol P(w(a))
 //! ```
 //!
-//! **Intercept.** The constraint `sum c a = 0` is met by the method of multipliers. An unregularised
-//! `b` is replaced by a proximal step on it: `(lambda/(2 s)) (b - centre)^2` is added to `P`, which
-//! makes `b = centre + s sum_i rate_i a_i` and turns the intercept into one more column of value
-//! `sqrt(s)`. After each epoch the centre moves to `b`. The limit solves the unregularised problem
-//! exactly, and evaluations certify that very problem: see [`crate::intercept`].
+//! **Intercept.** The constraint `sum c a = 0` is enforced by the method of multipliers. The
+//! unregularised `b` gets a proximal term: `(lambda/(2 s)) (b - centre)^2` is added to `P`, which
+//! gives `b = centre + s sum_i rate_i a_i` and turns the intercept into one more column with the
+//! value `sqrt(s)`. After each epoch the centre moves to `b`. The limit solves the unregularised
+//! problem exactly, and evaluations certify that problem: see [`crate::intercept`].
 //!
 //! The rows are centred implicitly, see [`super::frame`]: `q_i = rate_i (|x_i - mu|^2 + s)`.
 //!
-//! **Acceleration.** With [`Sdca::accelerate`], rows whose dual values are at rest are visited less
-//! often, see [`super::passes`]; what passes change gives them momentum, see [`super::momentum`]; where
-//! steps are short, they solve a sequence of easier problems, see [`super::outer`]; and a second-order
-//! method finishes what would take long, see [`super::finish`]. [`super::chooser`] chooses.
+//! **Acceleration.** With [`Sdca::accelerate`], rows whose dual values no longer change are visited
+//! less often (see [`super::passes`]), the passes get momentum (see [`super::momentum`]), a
+//! sequence of easier problems is solved where steps are short (see [`super::outer`]), and Newton's
+//! method takes over where SDCA would take long (see [`super::newton_phase`]). [`super::chooser`]
+//! decides when.
 //!
-//! **Several classes** on sparse rows may do their first epochs together, see [`super::together`].
+//! **Several classes** on sparse rows may share their first epochs, see [`super::together`].
 //!
-//! **First epoch.** The modified SGD visits each row once and treats the rows seen so far as if they
-//! were all: with `W_t` the weight seen up to and including row `t`, the step for it begins at the model
-//! `w = (1/(lambda W_(t-1))) sum_(i < t) c_i a_i x_i` and has `q = c_t |x_t|^2 / (lambda W_t)`, as published.
+//! **First epoch.** Modified SGD visits each row once and treats the rows seen so far as if they
+//! were all of them. With `W_t` the total weight up to and including row `t`, the step for this row
+//! starts from the model `w = (1/(lambda W_(t-1))) sum_(i < t) c_i a_i x_i` and uses
+//! `q = c_t |x_t|^2 / (lambda W_t)`, as published.
 
 mod state;
 
@@ -47,13 +49,13 @@ use crate::run::{
 use crate::solver::chooser::{self, Choice, Mechanism, Outlook, TUNING};
 use crate::solver::columns::Columns;
 use crate::solver::driver::{self, Evaluation, Keep, Process, ROUNDING, Stretch};
-use crate::solver::finish::Finish;
 use crate::solver::momentum::Momentum;
 use crate::solver::newton::Newton;
-use crate::solver::output::{Keeper, Output, Sums, check_average_from};
+use crate::solver::newton_phase::NewtonPhase;
+use crate::solver::output::{Averager, Output, Sums, check_average_from};
 use crate::solver::passes::Passes;
 use crate::solver::schedule::{self, Pace};
-use crate::solver::together::{self, Head};
+use crate::solver::together::{self, CommonStart};
 use crate::solver::{Solver, Start};
 use crate::steps::TraceKind;
 
@@ -62,17 +64,17 @@ use crate::steps::TraceKind;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum FirstEpoch {
-    /// By modified SGD where that is known to help: if the mean of `q` is at most 0.1.
+    /// Modified SGD where it is known to help: if the mean of `q` is at most 0.1.
     #[default]
     Auto,
-    /// Like all others.
+    /// An SDCA epoch, like all others.
     Sdca,
-    /// By modified SGD.
+    /// Modified SGD.
     Sgd,
 }
 
 impl FirstEpoch {
-    /// The choice that users call `name`.
+    /// The variant with this name in the user interface.
     pub fn named(name: &str) -> Result<Self, Error> {
         match name {
             "auto" => Ok(Self::Auto),
@@ -94,21 +96,21 @@ impl FirstEpoch {
 pub struct Sdca {
     /// The order in which rows are visited.
     pub sampling: Sampling,
-    /// The dual point that is returned, and evaluated on the way.
+    /// The dual point that is evaluated and returned.
     pub output: Output,
     /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
     pub average_from: f64,
     /// How the first epoch is done.
     pub first_epoch: FirstEpoch,
-    /// Whether rows at rest are visited less often, passes have momentum, an outer loop makes short steps longer, and
-    /// Newton's method takes over where it promises to be cheaper: see `passes.rs`, `momentum.rs`, `outer.rs` and
-    /// `finish.rs`.
-    /// It takes an order that visits each row once, and the last iterate for output. Without it, the
+    /// Whether to accelerate: rows at rest are visited less often, passes get momentum, an outer
+    /// loop lengthens short steps, and Newton's method takes over where it is estimated to be
+    /// cheaper. See `passes.rs`, `momentum.rs`, `outer.rs` and `newton_phase.rs`. This needs an
+    /// order that visits each row once, and the last iterate as output. Without acceleration, the
     /// published algorithm is followed exactly.
     pub accelerate: bool,
     /// Seed of everything random.
     pub seed: u64,
-    /// Up to so many threads share the passes over all rows: evaluations, and those of Newton's
+    /// Up to this many threads share the passes over all rows, in evaluations and in Newton's
     /// method. The result does not depend on it.
     pub n_threads: usize,
 }
@@ -145,7 +147,7 @@ impl Solver for Sdca {
         group: Range<u32>,
         budget: &Budget,
         monitor: &mut dyn Monitor,
-    ) -> Result<Vec<Head>, Error> {
+    ) -> Result<Vec<CommonStart>, Error> {
         if !problem.rows().is_sparse() || problem.loss().target() != Target::Label {
             return Ok(Vec::new());
         }
@@ -167,7 +169,7 @@ impl Solver for Sdca {
         let pays = |mean_q| {
             let plain = TUNING.likely_epochs(mean_q, problem.loss().smoothness())
                 * schedule::epoch_work(problem);
-            mean_q > TUNING.sgd_mean_q && Finish::work_from_zero(problem, columns) >= plain
+            mean_q > TUNING.sgd_mean_q && NewtonPhase::work_from_zero(problem, columns) >= plain
         };
         error::catch(|| together::run(problem, classes, group, pays, order, &mut watch))
     }
@@ -176,26 +178,26 @@ impl Solver for Sdca {
         &self,
         problem: &Problem<'_>,
         budget: &Budget,
-        head: Head,
+        common_start: CommonStart,
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error> {
-        error::catch(|| self.run(problem, budget, None, Some(head), monitor))
+        error::catch(|| self.run(problem, budget, None, Some(common_start), monitor))
     }
 }
 
 impl Sdca {
-    /// Whether [`Self::accelerate`] is asked for and possible.
+    /// Whether [`Self::accelerate`] is set and possible.
     fn accelerates(&self) -> bool {
         self.accelerate && self.output == Output::Last && self.sampling != Sampling::Random
     }
 
-    /// For [`Solver::solve`] and [`Solver::go_on`].
+    /// Implements [`Solver::solve`] and [`Solver::go_on`].
     fn run(
         &self,
         problem: &Problem<'_>,
         budget: &Budget,
         start: Option<Start<'_>>,
-        head: Option<Head>,
+        common_start: Option<CommonStart>,
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error> {
         budget.check()?;
@@ -203,9 +205,9 @@ impl Sdca {
         let mut watch = RunContext::new(budget.max_time, monitor);
         watch.set_threads(self.n_threads, problem.rows().n_stored(), problem.n_cols())?;
         let rows = problem.rows();
-        let may_finish = self.accelerates() && budget.tol > 0.0 && Mechanism::Newton.is_on();
+        let may_use_newton = self.accelerates() && budget.tol > 0.0 && Mechanism::Newton.is_on();
         let none = Columns::default();
-        let columns = if may_finish {
+        let columns = if may_use_newton {
             problem.data().columns()
         } else {
             &none
@@ -214,8 +216,8 @@ impl Sdca {
         let epoch = moving.len() as u64;
         // On small data: see `Pace`.
         let is_usual = self.output == Output::Last && start.is_none();
-        let finish = if is_usual { 1.0 } else { 0.0 };
-        let pace = Pace::new(problem, epoch, finish, state.mean_q);
+        let effort = if is_usual { 1.0 } else { 0.0 };
+        let pace = Pace::new(problem, epoch, effort, state.mean_q);
         let sgd = match self.first_epoch {
             _ if start.is_some() => false,
             FirstEpoch::Auto => {
@@ -233,7 +235,7 @@ impl Sdca {
             columns,
             state,
             passes: Passes::new(order, accelerate && Mechanism::ShortPasses.is_on()),
-            keeper: Keeper::new(
+            averager: Averager::new(
                 self.output,
                 self.average_from,
                 epoch,
@@ -243,23 +245,23 @@ impl Sdca {
             ),
             sgd: sgd.then_some(0.0),
             refresh_at: FIRST_REFRESH * epoch,
-            may_finish,
+            may_use_newton,
             may_speed_up: accelerate
                 && budget.tol > 0.0
                 && pace.least == 0
                 && problem.penalty().dual_curvature().is_some(),
             momentum: None,
             visited: 0,
-            settling: epoch / SETTLING,
+            momentum_pause: epoch / MOMENTUM_PAUSE,
             least_dual: None,
-            likely_epochs: if start.is_some() || head.is_some() {
+            likely_epochs: if start.is_some() || common_start.is_some() {
                 0.0
             } else {
                 TUNING.likely_epochs(mean_q, problem.loss().smoothness())
             },
-            head,
-            given: start.filter(|_| accelerate).map(|start| start.coef),
-            finish: None,
+            common_start,
+            start_coef: start.filter(|_| accelerate).map(|start| start.coef),
+            newton_phase: None,
             gave_up_at: None,
             tol: budget.tol,
             max_epochs: budget.max_epochs as f64,
@@ -269,64 +271,65 @@ impl Sdca {
     }
 }
 
-/// Epochs after which the sum of the rows is computed from scratch for the first time. Unless the columns are far from
-/// centred, the rounding of so many changes is nothing beside what is left to gain; and evaluations compute a sum of
-/// their own.
+/// Epochs after which the sum of the rows is first recomputed from scratch. Unless the columns are
+/// far from centred, the rounding errors of so many updates are negligible beside what is left to
+/// gain, and evaluations compute a sum of their own.
 const FIRST_REFRESH: u64 = 8;
 
 /// A run: the state, the order of its steps, and what its output needs.
 struct Run<'p, 'a> {
     problem: &'p Problem<'a>,
-    /// What Newton's method has to know of them.
+    /// What Newton's method needs to know about the columns.
     columns: &'p Columns,
     state: State,
     passes: Passes,
-    keeper: Keeper<Sums>,
-    /// Epochs that were done before the run.
-    head: Option<Head>,
-    /// In a first epoch of modified SGD: the sum of the rates that it has seen.
+    averager: Averager<Sums>,
+    /// The result of common epochs, until the run continues from it.
+    common_start: Option<CommonStart>,
+    /// During a first epoch of modified SGD: the sum of the rates of the rows seen so far.
     sgd: Option<f64>,
-    /// The step after which the sum of rows is due to be recomputed.
+    /// The step after which the sum of rows is recomputed.
     refresh_at: u64,
-    /// Whether Newton's method may take over, and its state once it has.
-    may_finish: bool,
+    /// Whether Newton's method may take over.
+    may_use_newton: bool,
     /// Whether the outer loop and momentum may begin.
     may_speed_up: bool,
-    /// Momentum, once there is any.
+    /// Momentum, once it has begun.
     momentum: Option<Momentum>,
-    /// Visits of the present pass so far.
+    /// Visits in the present pass so far.
     visited: usize,
-    /// See [`SETTLING`].
-    settling: u64,
-    /// Once there has been an acceleration, after which points may also get worse: `D` where that began.
-    /// Less will not do.
+    /// See [`MOMENTUM_PAUSE`].
+    momentum_pause: u64,
+    /// `D` where an acceleration began, once there has been one. From then on points may also get
+    /// worse, and one with a lower `D` is not good enough.
     least_dual: Option<f64>,
-    /// Epochs that it is likely to take at least; 0 if nothing is known.
+    /// Epochs that the run is likely to take at least; 0 if unknown.
     likely_epochs: f64,
     /// The model of the start, if one was given.
-    given: Option<&'p [f64]>,
-    finish: Option<Finish<'p, 'a>>,
+    start_coef: Option<&'p [f64]>,
+    newton_phase: Option<NewtonPhase<'p, 'a>>,
     /// The epoch in which Newton's method was given up.
     gave_up_at: Option<f64>,
     /// See [`Budget`].
     tol: f64,
     max_epochs: f64,
-    /// Rows between two signs of life.
+    /// Rows between two heartbeats.
     block: u64,
 }
 
-/// Momentum takes no step in the last part of an epoch before an evaluation: it raises `D`, but may raise `P` as well until passes have mended single rows.
-const SETTLING: u64 = 2;
+/// Momentum takes no step in the last `1 / MOMENTUM_PAUSE` of an epoch before an evaluation: a step
+/// raises `D`, but may also raise `P` until passes have corrected single rows.
+const MOMENTUM_PAUSE: u64 = 2;
 
 impl Run<'_, '_> {
-    /// What is known when the run is to go on.
+    /// What is known when the run has to decide how to continue.
     fn outlook<'h>(&self, history: &'h [Record]) -> Outlook<'h> {
         let (problem, loss) = (self.problem, self.problem.loss());
-        // Not the dual point of the evaluation: making it feasible moves values off the ends of their
-        // range, where they would count as free.
+        // Not the dual point of the evaluation: making it feasible moves values away from the ends
+        // of their range, and they would count as free.
         let a = |i: usize| self.state.rows[i].a;
         let has_rate = schedule::epochs_to_come(history, self.tol).is_some();
-        let may_begin = self.may_finish && self.finish.is_none();
+        let may_begin = self.may_use_newton && self.newton_phase.is_none();
         Outlook {
             history,
             tol: self.tol,
@@ -337,18 +340,18 @@ impl Run<'_, '_> {
             has_kinks: loss.has_kinks(),
             epoch_work: schedule::epoch_work(problem),
             likely_epochs: self.likely_epochs,
-            newton: (may_begin && has_rate).then(|| Finish::work(problem, self.columns, a)),
+            newton: (may_begin && has_rate).then(|| NewtonPhase::work(problem, self.columns, a)),
             newton_from_zero: (may_begin
                 && history.len() == 1
                 && Mechanism::NewtonFromZero.is_on())
-            .then(|| Finish::work_from_zero(problem, self.columns)),
+            .then(|| NewtonPhase::work_from_zero(problem, self.columns)),
             may_speed_up: self.may_speed_up,
-            newton_failures: self.finish.as_ref().map_or(0, Finish::failures),
+            newton_failures: self.newton_phase.as_ref().map_or(0, NewtonPhase::failures),
             gave_up_at: self.gave_up_at,
         }
     }
 
-    /// Newton's method from the best point, or from no model if that is better.
+    /// Starts Newton's method from the best point, or from zero if that is better.
     fn begin_newton(
         &mut self,
         best: &mut Point,
@@ -369,24 +372,24 @@ impl Run<'_, '_> {
             &*best
         };
         let target = self.tol * best.certificate.primal.min(at_zero);
-        self.passes.rest();
+        self.passes.reset();
         self.visited = 0;
         self.momentum = None;
         let newton = Newton::new(self.problem, rows, mean_q, start, target, watch)?;
-        self.finish = Some(Finish::new(newton));
+        self.newton_phase = Some(NewtonPhase::new(newton));
         self.least_dual = Some(best.certificate.dual);
         Ok(())
     }
 
-    /// Passes again, from the best point, after Newton's method has failed.
+    /// Returns to passes, from the best point, after Newton's method has failed.
     fn give_up_newton(
         &mut self,
         best: &Point,
         history: &[Record],
         watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
-        self.finish = None;
-        self.may_finish = false;
+        self.newton_phase = None;
+        self.may_use_newton = false;
         self.gave_up_at = history.last().map(|record| record.epoch);
         self.least_dual = Some(history[0].certificate.dual);
         for (row, &a) in self.state.rows.iter_mut().zip(&best.dual) {
@@ -397,7 +400,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// The outer loop, in place of momentum.
+    /// Starts the outer loop, which replaces momentum.
     fn begin_outer(&mut self, best: &Point) {
         self.momentum = None;
         self.least_dual = Some(best.certificate.dual);
@@ -417,17 +420,18 @@ impl Process for Run<'_, '_> {
 
     fn begin(&mut self, start: &Point) {
         if self.problem.fit_intercept() {
-            // From the best intercept: the multiplier need not travel there. See `State::intercept`.
+            // Start from the best intercept, so that the multiplier does not have to find it. See
+            // `State::intercept`.
             self.state.centre = start.intercept + self.state.frame.mu_dot(&self.state.sum.v);
         }
     }
 
     fn is_ready(&self) -> Option<bool> {
-        self.finish.as_ref().map(Finish::is_ready)
+        self.newton_phase.as_ref().map(NewtonPhase::is_ready)
     }
 
     fn phase(&self) -> Phase {
-        if self.finish.is_some() {
+        if self.newton_phase.is_some() {
             Phase::Newton
         } else if self.state.outer.is_some() {
             Phase::Proximal
@@ -444,7 +448,11 @@ impl Process for Run<'_, '_> {
         match self.least_dual {
             Some(least_dual) => Keep::Best {
                 least_dual,
-                alike: if self.finish.is_some() { ROUNDING } else { 0.0 },
+                alike: if self.newton_phase.is_some() {
+                    ROUNDING
+                } else {
+                    0.0
+                },
             },
             None => Keep::Latest,
         }
@@ -457,8 +465,8 @@ impl Process for Run<'_, '_> {
         history: &[Record],
         watch: &mut RunContext<'_>,
     ) -> Result<ControlFlow<StopReason>, Error> {
-        if let Some(finish) = &mut self.finish {
-            finish.observe(present);
+        if let Some(newton_phase) = &mut self.newton_phase {
+            newton_phase.observe(present);
         }
         match chooser::choose(&self.outlook(history), &TUNING) {
             Choice::Stop(reason) => return Ok(ControlFlow::Break(reason)),
@@ -469,11 +477,11 @@ impl Process for Run<'_, '_> {
                 self.give_up_newton(best, history, watch)?;
             }
             Choice::GoOn => {
-                if let Some(finish) = &mut self.finish {
-                    // Small problems go on beyond the tolerance: see `Pace::least`.
+                if let Some(newton_phase) = &mut self.newton_phase {
+                    // Small problems continue beyond the tolerance: see `Pace::least`.
                     let is_within = best.certificate.is_within(self.tol);
                     let tol = if is_within { f64::EPSILON } else { self.tol };
-                    finish.go_on(tol, watch)?;
+                    newton_phase.go_on(tol, watch)?;
                 }
             }
         }
@@ -486,41 +494,41 @@ impl Process for Run<'_, '_> {
             until,
             horizon,
         } = stretch;
-        if let Some(finish) = &mut self.finish {
-            // Two passes over the rows.
-            finish.step(watch)?;
+        if let Some(newton_phase) = &mut self.newton_phase {
+            // It takes two passes over the rows.
+            newton_phase.step(watch)?;
             return Ok(step + 2 * self.passes.len() as u64);
         }
-        if let Some(head) = self.head.take() {
-            self.refresh_at = 2 * head.steps;
-            return self.state.adopt(self.problem, head, watch);
+        if let Some(common_start) = self.common_start.take() {
+            self.refresh_at = 2 * common_start.steps;
+            return self.state.adopt(self.problem, common_start, watch);
         }
         let Self {
             problem,
             state,
             passes,
-            keeper,
+            averager,
             momentum,
             visited,
-            settling,
+            momentum_pause,
             ..
         } = self;
         let epoch = passes.len() as u64;
         let visit_work = schedule::epoch_work(problem) / problem.n_rows() as f64;
         let until = (step + self.block).min(until);
         let mut step = step;
-        // Perhaps several short passes: the clock is not read after each of them.
+        // These may be several short passes; the clock is not read after each of them.
         while step < until {
             if step >= epoch {
                 self.sgd = None;
             }
             passes.prepare(self.sgd.is_some());
-            keeper.attend(step, state.dual(), horizon);
-            let (visits, moved) = passes.next(until.min(keeper.next_event()) - step);
+            averager.before_steps(step, state.dual(), horizon);
+            let (visits, moved) = passes.next(until.min(averager.next_event()) - step);
             let from = step + 1;
             step += visits.len() as u64;
             *visited += visits.len();
-            let trace = match (keeper.tally(), moved) {
+            let trace = match (averager.tally(), moved) {
                 (Some(sums), _) => TraceKind::Sums(sums),
                 (None, Some(moved)) => TraceKind::Moved(moved),
                 (None, None) => TraceKind::None,
@@ -535,12 +543,12 @@ impl Process for Run<'_, '_> {
                 state.end_pass();
                 let work = std::mem::take(visited) as f64 * visit_work;
                 if let Some(momentum) = momentum {
-                    let may_step = horizon - step >= *settling;
+                    let may_step = horizon - step >= *momentum_pause;
                     momentum.end_pass(problem, work, may_step, state.iterate(), watch)?;
                 }
                 if step >= self.refresh_at {
                     state.refresh(problem, watch)?;
-                    // Ever more rarely, so that it costs next to nothing.
+                    // At growing intervals, so that the cost stays negligible.
                     self.refresh_at = step + step.clamp(epoch, 64 * epoch);
                 }
             }
@@ -556,10 +564,10 @@ impl Process for Run<'_, '_> {
     ) -> Result<(), Error> {
         let Self { problem, state, .. } = self;
         let precision = evaluation.precision;
-        if let Some(finish) = &mut self.finish {
+        if let Some(newton_phase) = &mut self.newton_phase {
             let least_dual = self.least_dual.unwrap_or(f64::NEG_INFINITY);
             let best = (evaluation.best, least_dual);
-            return finish.evaluate((self.tol, precision), best, point, watch);
+            return newton_phase.evaluate((self.tol, precision), best, point, watch);
         }
         point.search_from(state.intercept());
         if state.outer.is_some() {
@@ -568,14 +576,14 @@ impl Process for Run<'_, '_> {
             problem.evaluate_either(coef, state.dual(), false, aim, point, watch)?;
             return Ok(());
         }
-        match self.keeper.output_for(&evaluation, state.dual()) {
+        match self.averager.output_for(&evaluation, state.dual()) {
             None => problem.evaluate(state.dual(), precision, point, watch),
             Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch),
         }?;
-        // The model that the dual values of a start came with may prove enough where their own does not, or be the better
-        // one of the two.
+        // The model that came with the dual values of the start may prove enough where `w(a)` does
+        // not, or may be the better of the two.
         if evaluation.step == 0
-            && let Some(coef) = self.given
+            && let Some(coef) = self.start_coef
         {
             let mut given = Point::default();
             given.search_from(point.intercept);

@@ -6,27 +6,27 @@ use crate::problem::Problem;
 use crate::run::RunContext;
 use crate::solver::frame::Frame;
 
-/// Passes of the power iteration at most. It only has to come close.
+/// Maximum number of passes of the power iteration. The estimate need not be accurate.
 const PASSES: usize = 20;
 
-/// The iteration ends where the estimate grows by less than this fraction of itself.
+/// The iteration ends when the estimate grows by less than this fraction of itself.
 const PRECISION: f64 = 1e-3;
 
-/// What is added to the estimate, which comes from below.
+/// Safety factor on the estimate, which approaches the eigenvalue from below.
 const MARGIN: f64 = 1.05;
 
-/// `lambda_max(X' C X) / W` for the rows that count, centred by the frame: estimated by power
-/// iteration and increased a little.
+/// `lambda_max(X' C X) / W` for the rows of positive weight, centred by the frame: estimated by
+/// power iteration and increased a little.
 ///
-/// The start depends neither on the order of rows nor on whether they are repeated or weighted. If it
-/// is orthogonal to all rows, the result is the trace, which is an upper bound.
+/// The starting vector depends neither on the order of rows nor on whether they are repeated or
+/// weighted. If it is orthogonal to all rows, the result is the trace, which is an upper bound.
 pub(super) fn largest_eigenvalue(
     problem: &Problem<'_>,
     frame: &Frame,
     watch: &mut RunContext<'_>,
 ) -> Result<f64, Error> {
     let trace = frame.mean_sq_norm;
-    // No direction that data are likely to be orthogonal to.
+    // Data are unlikely to be orthogonal to this direction.
     let start = (0..problem.n_cols()).map(|j| 1.0 + (j % 7) as f64 / 7.0);
     let mut direction: Vec<f64> = start.into_vec();
     let mut shares = memory::zeros(problem.n_rows());
@@ -39,7 +39,7 @@ pub(super) fn largest_eigenvalue(
         let offset = frame.mu_dot(&direction);
         problem.data().products(&direction, &mut shares, watch)?;
         let mass = |i: usize| problem.weight(i) / problem.total_weight();
-        // To centre one side is enough: the shares add up to 0.
+        // Centring one side is enough: the shares add up to 0.
         direction.fill(0.0);
         let share = |i: usize| mass(i) * (shares[i] - offset);
         problem.data().add_rows(share, &mut direction, watch)?;

@@ -1,4 +1,4 @@
-//! Subgradient descent on `P`, all rows at a time, which keeps the best of its iterates.
+//! Subgradient descent on `P` with all rows in each step. It keeps the best of its iterates.
 //!
 //! ```text
 //! g_i = -phi'(x_i.w + b; y_i),   b = argmin_b P(w, b)
@@ -8,10 +8,10 @@
 //! With an intercept, this is the method on `min_b P(w, b)`: the subgradients `g` are chosen, where
 //! rows lie on a kink, so that `sum_i c_i g_i = 0`.
 //!
-//! **Certificate.** `w` stays `w(a)` if `a` takes the same steps, `a = (1 - eta lambda) a + eta lambda g`:
-//! a mean of values `-phi'`, and so a feasible dual point. The better one of it and of `-phi'` at the
-//! model itself counts. (After a warm start, `a` goes on from the dual point that was given, which need
-//! not be that of the model.)
+//! **Certificate.** If `a` takes the same steps, `a = (1 - eta lambda) a + eta lambda g`, `w`
+//! remains `w(a)`. This `a` is a mean of values `-phi'`, and so a feasible dual point. The
+//! certificate uses the better one of it and of `-phi'` at the model itself. (After a warm start,
+//! `a` continues from the dual point that was given, which need not be that of the model.)
 
 use crate::error::{self, Error};
 use crate::intercept::{self, Minimum};
@@ -20,7 +20,7 @@ use crate::problem::{Point, Problem};
 use crate::run::{Budget, Fit, Monitor, RunContext};
 use crate::solver::driver::{self, Evaluation, Keep, Process, Stretch};
 use crate::solver::frame::Frame;
-use crate::solver::output::{Iterates, Keeper, Output, check_average_from};
+use crate::solver::output::{Averager, Iterates, Output, check_average_from};
 use crate::solver::rate::{LearningRate, Steps, loss_curvature};
 use crate::solver::schedule::Pace;
 use crate::solver::spectrum::largest_eigenvalue;
@@ -34,7 +34,7 @@ pub struct Subgradient {
     /// The lengths of the steps. `None` is [`LearningRate::Pegasos`] for a loss with kinks and
     /// [`LearningRate::Constant`] for one without.
     pub learning_rate: Option<LearningRate>,
-    /// The iterate that is returned, and evaluated on the way: `None` is the best one so far.
+    /// The iterate that is evaluated and returned; `None` is the best one so far.
     pub output: Option<Output>,
     /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
     pub average_from: f64,
@@ -104,8 +104,8 @@ impl Solver for Subgradient {
                 predictions: memory::zeros(n_rows),
                 slopes: memory::zeros(n_rows),
                 best: self.output.is_none().then_some((f64::INFINITY, None)),
-                seen_to: None,
-                keeper: Keeper::new(
+                updated_at: None,
+                averager: Averager::new(
                     output,
                     self.average_from,
                     1,
@@ -158,20 +158,21 @@ struct Run<'p, 'a> {
     /// For each row: `x.w`, and the negative slope there; 0 for rows of weight 0.
     predictions: Vec<f64>,
     slopes: Vec<f64>,
-    /// The least `P` of an iterate, and that iterate; `None` if another one is returned.
+    /// The least `P` of an iterate, and that iterate; `None` if another output was chosen.
     best: Option<(f64, Option<Iterate>)>,
-    /// The step for which the members above are up to date.
-    seen_to: Option<u64>,
-    keeper: Keeper<Iterates>,
+    /// The step for which intercept, predictions and slopes are up to date.
+    updated_at: Option<u64>,
+    averager: Averager<Iterates>,
 }
 
 impl Run<'_, '_> {
-    /// Finds predictions, intercept and slopes of the iterate after `step` steps, once. Keeps it if it is the best.
-    fn look(&mut self, step: u64, watch: &mut RunContext<'_>) -> Result<(), Error> {
-        if self.seen_to == Some(step) {
+    /// Computes predictions, intercept and slopes of the iterate after `step` steps, unless this
+    /// has been done. Keeps the iterate if it is the best.
+    fn update_slopes(&mut self, step: u64, watch: &mut RunContext<'_>) -> Result<(), Error> {
+        if self.updated_at == Some(step) {
             return Ok(());
         }
-        self.seen_to = Some(step);
+        self.updated_at = Some(step);
         let Self {
             problem,
             iterate: Iterate { coef, .. },
@@ -195,7 +196,7 @@ impl Run<'_, '_> {
             Minimum::at(0.0, problem.mean_loss(predictions, 0.0, watch)?.0)
         };
         self.intercept = minimum.b;
-        // Beside a kink the slopes on both sides are mixed so that they add up to 0.
+        // Near a kink the slopes on both sides are mixed so that they add up to 0.
         watch.fill(slopes, problem.data().block_size(), |from, slopes| {
             let block = from..from + slopes.len();
             let (p, labels) = (&predictions[block.clone()], problem.target_block(block));
@@ -230,11 +231,12 @@ impl Process for Run<'_, '_> {
 
     fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error> {
         let Stretch { step, horizon, .. } = stretch;
-        self.keeper.attend(step, self.iterate.values(), horizon);
-        if let Some(iterates) = self.keeper.tally() {
+        self.averager
+            .before_steps(step, self.iterate.values(), horizon);
+        if let Some(iterates) = self.averager.tally() {
             iterates.count(self.iterate.values());
         }
-        self.look(step, watch)?;
+        self.update_slopes(step, watch)?;
         let step = step + 1;
         let (_, decay) = self.steps.at(self.before + step as f64, 1.0);
         let problem = self.problem;
@@ -262,10 +264,10 @@ impl Process for Run<'_, '_> {
         watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let precision = evaluation.precision;
-        let values = match self.keeper.output_for(&evaluation, self.iterate.values()) {
+        let values = match self.averager.output_for(&evaluation, self.iterate.values()) {
             Some(values) => values,
             None if self.best.is_some() => {
-                self.look(evaluation.step, watch)?;
+                self.update_slopes(evaluation.step, watch)?;
                 let best = self.best.as_ref().and_then(|(_, best)| best.as_ref());
                 best.unwrap_or(&self.iterate).values().into_vec()
             }

@@ -1,12 +1,13 @@
 //! The first epochs of SDCA for several classes at a time.
 //!
-//! The problems of one-vs-rest fits differ in their targets alone. As long as all of them take full
-//! passes, or nearly, they may as well visit the rows in the same order: a stored entry `x_ij` is then
-//! read once for all classes of a group, and the coefficients that it meets, one of each class, lie
-//! side by side. After [`epochs`] of them each class goes on alone, from its dual values.
+//! The problems of a one-vs-rest fit differ only in their targets. As long as all of them take full
+//! passes, or nearly, they can visit the rows in the same order. A stored entry `x_ij` is then read
+//! once for all classes of a group, and the coefficients that it is multiplied by, one per class,
+//! are adjacent in memory. After [`epochs`] such epochs each class continues alone, from its dual
+//! values.
 //!
-//! Each class takes the steps that it would take alone, but for the order of the visits: a short pass
-//! visits the rows that the pass before has moved in any class.
+//! Each class takes the steps that it would take alone, except for the order of the visits: a short
+//! pass visits the rows whose dual values the pass before it has changed in any class.
 
 use std::ops::Range;
 
@@ -27,37 +28,37 @@ use crate::solver::output::Trace;
 use crate::solver::passes::Passes;
 use crate::solver::sdca::{FAR, NEAR};
 
-/// Classes in a group, at most: their coefficients for one column fill a cache line.
+/// Maximum number of classes in a group: their coefficients for one column fill a cache line.
 pub const GROUP: usize = 8;
 
-/// Tolerances above that are reached before the common epochs end.
+/// Larger tolerances are reached before the common epochs end.
 const MAX_TOL: f64 = 1e-3;
 
-/// The dual values of one class after common epochs, and what has led to them.
+/// The dual values of one class after the common epochs, with which its own run continues.
 #[derive(Debug, Clone)]
-pub struct Head {
-    /// `a`, where steps can move it.
+pub struct CommonStart {
+    /// `a`, for rows that steps can change.
     pub(crate) dual: Vec<f64>,
-    /// Where the intercept of the centred rows is drawn to.
+    /// The centre of the proximal term on the intercept of the centred rows.
     pub(crate) centre: f64,
     /// Steps done.
     pub(crate) steps: u64,
-    /// The share of this class in the seconds, and in those of processor time.
+    /// The share of this class in the elapsed seconds, and in those of processor time.
     pub(crate) seconds: (f64, f64),
 }
 
-/// Common epochs: about as many as it takes to a gap of 1e-4 on rows of norm 1 with `C = 1`, and fewer
-/// than that for the losses with kinks.
+/// Number of common epochs: about as many as a gap of 1e-4 takes on rows of norm 1 with `C = 1`,
+/// and fewer than that for losses with kinks.
 fn epochs(loss: &dyn LossBlocks) -> usize {
     if loss.smoothness() > 0.0 { 6 } else { 8 }
 }
 
-/// Whether the tolerance and the number of epochs leave common epochs a chance.
+/// Whether common epochs can pay with this tolerance and number of epochs.
 pub(crate) fn may_pay(problem: &Problem<'_>, tol: f64, max_epochs: usize) -> bool {
     tol > 0.0 && tol <= MAX_TOL && max_epochs >= epochs(problem.loss())
 }
 
-/// What a visit needs to know of its row, whatever the class.
+/// What a visit needs to know about its row, for any class.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     /// `rate (|x - mu|^2 + s)`.
@@ -66,10 +67,11 @@ struct Row {
     m: f64,
 }
 
-/// A number for each class of the group; those of no class stay 0.
+/// One number for each class of the group; unused places stay 0.
 type Lanes = [f64; GROUP];
 
-/// The dual points of a group and what is kept in step with them, see `State` of `sdca.rs`.
+/// The dual points of a group and what is kept up to date with them, see `State` in
+/// `sdca/state.rs`.
 pub(crate) struct Group<'a> {
     /// The class of each row, and those in the group.
     classes: &'a [u32],
@@ -85,7 +87,8 @@ pub(crate) struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// A step for row `i` in each class; what they have gained, see [`Trace::changed`], if one of them has moved it.
+    /// A step for row `i` in each class. Returns the gain, see [`Trace::changed`], if a dual value
+    /// has changed in any of them.
     #[inline]
     fn step<R: Rows, L: Loss>(
         &mut self,
@@ -118,10 +121,10 @@ impl Group<'_> {
                     *v += x * share;
                 }
             });
-            let tilt = self.frame.tilt(m);
+            let t_increment = self.frame.t_increment(m);
             for (k, share) in shares.into_iter().enumerate() {
                 self.pull[k] += share;
-                self.t[k] += share * tilt;
+                self.t[k] += share * t_increment;
             }
         }
         has_moved.then_some(gain)
@@ -151,10 +154,10 @@ impl Group<'_> {
     }
 }
 
-/// The common epochs of the classes `group` against the rest, for rows whose classes are numbered.
-/// `problem` is that of any of them; `order` makes an order of the rows that steps can move. Returns
-/// nothing where they do not pay: `pays` is asked about the mean of `q`, and where the outer loop does, it
-/// would begin before they end.
+/// The common epochs of the classes `group`, each against the rest, for rows whose classes are
+/// numbered. `problem` is that of any of them; `order` makes an order of the rows that steps can
+/// change. Returns nothing if common epochs do not pay: `pays` decides this from the mean of `q`,
+/// and where the outer loop pays, it would begin before they end.
 pub(crate) fn run(
     problem: &Problem<'_>,
     classes: &[u32],
@@ -162,7 +165,7 @@ pub(crate) fn run(
     pays: impl FnOnce(f64) -> bool,
     order: impl FnOnce(Vec<u32>) -> Order,
     watch: &mut RunContext<'_>,
-) -> Result<Vec<Head>, Error> {
+) -> Result<Vec<CommonStart>, Error> {
     let n_rows = problem.n_rows();
     let mut rows = memory::with_capacity(n_rows);
     let frame = Frame::new(problem, watch, &mut |i, m, spread| {
@@ -215,13 +218,13 @@ pub(crate) fn run(
     }
     let n_classes = group.len() as f64;
     let seconds = (watch.seconds() / n_classes, watch.cpu_seconds() / n_classes);
-    let head = |k: usize| Head {
+    let common_start = |k: usize| CommonStart {
         dual: state.a.iter().map(|a| a[k]).into_vec(),
         centre: state.centre[k],
         steps: step,
         seconds,
     };
-    Ok((0..group.len()).map(head).collect())
+    Ok((0..group.len()).map(common_start).collect())
 }
 
 /// The best intercept for `w = 0`: that of `c phi(b; 1) + (W - c) phi(b; -1)`, where `c` is the weight

@@ -1,4 +1,5 @@
-//! The dual point of an SDCA run, what is kept in step with it, and the steps themselves.
+//! The dual point of an SDCA run, the sums that are kept up to date with it, and the steps
+//! themselves.
 
 use crate::error::Error;
 use crate::kernel::prefetch;
@@ -12,9 +13,9 @@ use crate::solver::frame::{Frame, Sum};
 use crate::solver::momentum::Iterate;
 use crate::solver::outer::Outer;
 use crate::solver::output::Trace;
-use crate::solver::together::Head;
+use crate::solver::together::CommonStart;
 
-/// All that a step needs to know of its row: two rows in a cache line.
+/// All that a step needs to know about its row; two of these fit in a cache line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row {
     /// Its dual value.
@@ -27,28 +28,28 @@ pub(crate) struct Row {
     pub(crate) m: f64,
 }
 
-/// How many visits ahead a row is asked for, and how many ahead what says where it lies.
+/// How many visits ahead a row is prefetched, and how many visits ahead the pointers to it.
 pub(crate) const NEAR: usize = 8;
 pub(crate) const FAR: usize = 20;
 
-/// The dual point of a run and what is kept in step with it.
+/// The dual point of a run and what is kept up to date with it.
 pub(crate) struct State {
     pub(super) rows: Vec<Row>,
     pub(super) frame: Frame,
     /// `sum_i rate_i a_i (x_i - mu)`, or the `u` of the outer loop.
     pub(super) sum: Sum,
     pub(super) outer: Option<Outer>,
-    /// What the outer loop makes of `q`: `s`, or 1 without it.
+    /// The factor that the outer loop applies to `q`: its `s`, or 1 without it.
     scale: f64,
-    /// Where the intercept of the centred rows is drawn to.
+    /// The centre of the proximal term on the intercept of the centred rows.
     pub(super) centre: f64,
     /// Mean of `q` without the intercept column.
     pub(super) mean_q: f64,
 }
 
 impl State {
-    /// The state at the start, and the rows that steps can move: of positive weight and, without an
-    /// intercept, not empty.
+    /// The state at the start, and the rows that steps can change: those of positive weight and,
+    /// without an intercept, not empty.
     pub(super) fn new(
         problem: &Problem<'_>,
         start: Option<Start<'_>>,
@@ -68,7 +69,7 @@ impl State {
             if row.q > 0.0 {
                 moving.push(i as u32);
             } else if problem.weight(i) > 0.0 {
-                // An empty row predicts 0 whatever w is: its best dual value is known at once.
+                // An empty row predicts 0 for any w, so its best dual value is known at once.
                 row.a = problem.loss().step(0.0, 0.0, row.a, row.y);
             }
         }
@@ -103,22 +104,22 @@ impl State {
         Ok(())
     }
 
-    /// Goes to where common epochs have ended, and returns the steps done there.
+    /// Continues where the common epochs ended. Returns the number of steps done there.
     pub(super) fn adopt(
         &mut self,
         problem: &Problem<'_>,
-        head: Head,
+        common_start: CommonStart,
         watch: &mut RunContext<'_>,
     ) -> Result<u64, Error> {
-        for (row, a) in self.rows.iter_mut().zip(head.dual) {
+        for (row, a) in self.rows.iter_mut().zip(common_start.dual) {
             if row.q > 0.0 {
                 row.a = a;
             }
         }
-        self.centre = head.centre;
-        watch.add_earlier_time(head.seconds);
+        self.centre = common_start.centre;
+        watch.add_earlier_time(common_start.seconds);
         self.refresh(problem, watch)?;
-        Ok(head.steps)
+        Ok(common_start.steps)
     }
 
     /// Begins the outer loop.
@@ -128,7 +129,7 @@ impl State {
         self.outer = Some(outer);
     }
 
-    /// This point for [`Momentum`].
+    /// This point, for [`Momentum`](crate::solver::momentum::Momentum).
     pub(super) fn iterate(&mut self) -> Iterate<'_> {
         Iterate {
             rows: &mut self.rows,
@@ -138,7 +139,7 @@ impl State {
         }
     }
 
-    /// What is due after each pass.
+    /// To be called after each pass.
     pub(super) fn end_pass(&mut self) {
         self.centre += self.frame.s * self.sum.pull;
         if let Some(outer) = &mut self.outer {
@@ -146,7 +147,7 @@ impl State {
         }
     }
 
-    /// The intercept of the rows as they are, not centred; 0 without one.
+    /// The intercept for the original rows, which are not centred; 0 without an intercept.
     pub(super) fn intercept(&self) -> f64 {
         self.centre - self.frame.mu_dot(&self.sum.v)
     }
@@ -160,7 +161,7 @@ impl State {
         self.sum.axpy(&self.frame, rows, i, row.m, share);
     }
 
-    /// Asks for the memory of the visits to come after `visits[k]`.
+    /// Prefetches the memory for the visits that follow `visits[k]`.
     #[inline(always)]
     fn prefetch<R: Rows>(&self, rows: &R, visits: &[u32], k: usize) {
         if let Some(&i) = visits.get(k + FAR) {
@@ -172,7 +173,7 @@ impl State {
         }
     }
 
-    /// SDCA steps for the rows `visits`, the first of them being step `step` of the run.
+    /// SDCA steps for the rows `visits`; the first of them is step `step` of the run.
     #[inline]
     pub(crate) fn ascend<R: Rows, L: Loss>(
         &mut self,
@@ -197,7 +198,7 @@ impl State {
         }
     }
 
-    /// Steps of the modified SGD; `seen` is the sum of the rates of the rows before.
+    /// Steps of modified SGD. `seen` is the sum of the rates of the rows seen before.
     #[inline]
     pub(crate) fn descend<R: Rows, L: Loss>(
         &mut self,
@@ -212,8 +213,8 @@ impl State {
             self.prefetch(rows, visits, k);
             let i = i as usize;
             let row = self.rows[i];
-            // W / W_(t-1), because sum_i rate_i = 1 / lambda; before the first row the sum is empty.
-            // (Both are finite also where the first rows weigh next to nothing.)
+            // W / W_(t-1), because sum_i rate_i = 1 / lambda; before the first row the sum is
+            // empty. (Both are finite even if the first rows have almost no weight.)
             let all_by = |seen: f64| 1.0 / (problem.lambda() * seen).max(f64::MIN_POSITIVE);
             let of_model = if *seen > 0.0 { all_by(*seen) } else { 0.0 };
             *seen += problem.rate(i);

@@ -1,41 +1,41 @@
-//! The second-order finish of an SDCA run: when Newton's method ([`super::newton`]) promises to be
-//! cheaper than going on, what its points prove, and when it has failed.
+//! The Newton phase of an SDCA run: what Newton's method ([`super::newton`]) is estimated to cost,
+//! the certificates of its points, and when it has failed.
 //!
-//! A run from which the method is taken away again goes on from the best point so far.
+//! If the method is given up, the run continues from the best point so far.
 
 use crate::error::Error;
 use crate::memory;
 use crate::problem::{Point, Problem};
 use crate::run::{Certificate, RunContext};
-use crate::solver::chooser::Foreseen;
+use crate::solver::chooser::CostEstimate;
 use crate::solver::columns::Columns;
 use crate::solver::driver::ROUNDING;
-use crate::solver::hessian::{self, Way};
+use crate::solver::hessian::{self, DirectionMethod};
 use crate::solver::newton::Newton;
 use crate::solver::sample;
 use crate::solver::schedule;
 
-/// Newton's method at work, and whether it does work.
-pub(crate) struct Finish<'p, 'a> {
+/// Newton's method within an SDCA run, and its progress.
+pub(crate) struct NewtonPhase<'p, 'a> {
     newton: Newton<'p, 'a>,
-    /// What the present point proves.
+    /// The certificate of the present point.
     present: Certificate,
-    /// The smallest gap of Newton's method itself, and how many times in a row it has since failed to
-    /// halve it.
+    /// The smallest gap of Newton's method itself, and the number of evaluations in a row that have
+    /// since failed to halve it.
     best: f64,
     failures: u32,
 }
 
-/// Steps of Newton's method that a fit is likely to take if the loss is not smooth.
+/// Steps of Newton's method that a fit is likely to take if the loss has kinks.
 const STEPS_AT_KINKS: f64 = 30.0;
 
-impl<'p, 'a> Finish<'p, 'a> {
-    /// The whole finish from the dual point `a(i)` on.
+impl<'p, 'a> NewtonPhase<'p, 'a> {
+    /// The estimated cost of Newton's method from the dual point `a(i)` on.
     pub(crate) fn work(
         problem: &Problem<'_>,
         columns: &Columns,
         a: impl Fn(usize) -> f64,
-    ) -> Foreseen {
+    ) -> CostEstimate {
         let (mut free, mut all) = (0, 0);
         let (mut values, mut curvatures) = (Vec::new(), Vec::new());
         for block in problem.data().blocks() {
@@ -52,45 +52,46 @@ impl<'p, 'a> Finish<'p, 'a> {
                 all += usize::from(counts);
             }
         }
-        let (work, way) = Self::work_for(problem, columns, free);
-        Foreseen {
+        let (work, method) = Self::work_for(problem, columns, free);
+        CostEstimate {
             work,
-            is_certain: way != Way::ConjugateGradients || free == all,
+            is_certain: method != DirectionMethod::ConjugateGradients || free == all,
         }
     }
 
-    /// Work of the whole finish if there are `free` rows in its systems, in about nanoseconds, and how these
-    /// are solved.
-    fn work_for(problem: &Problem<'_>, columns: &Columns, free: usize) -> (f64, Way) {
+    /// The work with `free` rows in the linear systems, in approximate nanoseconds, and the method
+    /// that would solve these systems.
+    fn work_for(problem: &Problem<'_>, columns: &Columns, free: usize) -> (f64, DirectionMethod) {
         let loss = problem.loss();
         let iterations = match !loss.has_kinks() {
             _ if loss.is_quadratic() => 1.0,
             true => loss.newton_steps(),
             false => STEPS_AT_KINKS,
         };
-        let (iteration, way) = Self::iteration_work(problem, columns, free);
-        (iterations * iteration, way)
+        let (iteration, method) = Self::iteration_work(problem, columns, free);
+        (iterations * iteration, method)
     }
 
-    /// The same of one iteration.
+    /// The same for one iteration.
     pub(crate) fn iteration_work(
         problem: &Problem<'_>,
         columns: &Columns,
         free: usize,
-    ) -> (f64, Way) {
+    ) -> (f64, DirectionMethod) {
         let (loss, rows) = (problem.loss(), problem.rows());
         let may_sample = sample::suits(loss);
-        let (way, system) =
+        let (method, system) =
             hessian::cheapest((rows, loss.is_quadratic()), columns, free, may_sample);
-        (schedule::work(problem, 10.0) + system, way)
+        (schedule::work(problem, 10.0) + system, method)
     }
 
-    /// The same as for [`Self::work`], where nothing is known yet of which rows are going to lie flat.
+    /// As [`Self::work`], but when it is not known yet which rows will have zero curvature: all
+    /// rows count.
     pub(crate) fn work_from_zero(problem: &Problem<'_>, columns: &Columns) -> f64 {
         Self::work_for(problem, columns, problem.n_rows()).0
     }
 
-    /// Takes over a run.
+    /// Begins the phase.
     pub(crate) fn new(newton: Newton<'p, 'a>) -> Self {
         Self {
             newton,
@@ -105,19 +106,21 @@ impl<'p, 'a> Finish<'p, 'a> {
         self.newton.is_ready()
     }
 
-    /// One step of Newton's method, at most.
+    /// At most one step of Newton's method.
     pub(crate) fn step(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
         self.newton.step(watch)
     }
 
     /// Evaluates the present point.
     ///
-    /// That is the pair of Newton's method, or the dual point with `w(a)`, as everywhere else in SDCA,
-    /// where that is good enough. It takes more accuracy of `a`, and on columns of very different sizes
-    /// rounding in `a` alone can spoil it.
+    /// The point is the pair of model and dual point of Newton's method, or the dual point with
+    /// `w(a)`, as everywhere else in SDCA, if that is good enough. The latter requires a more
+    /// accurate `a`, and on columns of very different sizes rounding errors in `a` alone can spoil
+    /// it.
     ///
-    /// Where its `D` has fallen below that with which the method began, as rounding can make it where dual values are
-    /// tiny, its model may be the better one all the same: then it is paired with the dual point of the best one.
+    /// Where dual values are tiny, rounding can make `D` fall below its value at the start of the
+    /// phase. The model may still be the better one; it is then paired with the dual point of the
+    /// best point so far.
     pub(crate) fn evaluate(
         &mut self,
         aim: (f64, f64),
@@ -131,7 +134,7 @@ impl<'p, 'a> Finish<'p, 'a> {
         let (newton, problem) = (&self.newton, self.newton.problem());
         let (coef, of_newton) = (newton.coef().iter().copied(), newton.dual().iter().copied());
         point.search_from(newton.intercept());
-        // Where the loss is smooth, the last step leads so close to the solution that both will do.
+        // If the loss is smooth, the last step ends so close to the solution that both will do.
         let probably = !problem.loss().has_kinks();
         problem.evaluate_either(coef.clone(), of_newton, probably, aim, point, watch)?;
         let Certificate { primal, dual, .. } = point.certificate;
@@ -143,7 +146,8 @@ impl<'p, 'a> Finish<'p, 'a> {
         Ok(())
     }
 
-    /// To be told what the present point proves. Counts the evaluations in a row in which the gap is not halved.
+    /// Takes the certificate of the present point. Counts the evaluations in a row that have not
+    /// halved the gap.
     pub(crate) fn observe(&mut self, present: Certificate) {
         self.present = present;
         if !self.newton.is_ready() {
@@ -161,7 +165,7 @@ impl<'p, 'a> Finish<'p, 'a> {
         self.failures
     }
 
-    /// Asks for more than the present point: the gap is to be at most `tol` times its `P`.
+    /// Continues from the present point towards a gap of at most `tol` times its `P`.
     pub(crate) fn go_on(&mut self, tol: f64, watch: &mut RunContext<'_>) -> Result<(), Error> {
         if !self.newton.is_ready() {
             return Ok(());

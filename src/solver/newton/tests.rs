@@ -1,0 +1,60 @@
+use super::*;
+use crate::data::Data;
+use crate::loss::Log;
+use crate::problem::Regularisation;
+use crate::rows::Dense;
+use crate::run::NoMonitor;
+use crate::solver::hessian;
+use ndarray::Array2;
+
+const N: usize = 400;
+const D: usize = 3;
+const TOL: f64 = 1e-4;
+
+/// Calls `f` with Newton's method at 0, on rows whose labels come from a plane with noise.
+fn with_newton(f: impl Fn(Newton<'_, '_>, &mut RunContext<'_>)) {
+    let wave = |k: usize| (k as f64 * 1.7).sin() + (k as f64 * 0.31).cos();
+    let x = Array2::from_shape_fn((N, D), |(i, j)| wave(7 * i + 3 * j) + 0.5 * j as f64);
+    let label = |i: usize| (x[[i, 0]] - 0.7 * x[[i, 1]] + 0.9 * wave(11 * i) - 0.3).signum();
+    let y: Vec<f64> = (0..N).map(label).collect();
+    let c: Vec<f64> = (0..N).map(|i| (i % 4) as f64).collect();
+    let rows = Dense::new(x.view()).expect("C order");
+    let data = Data::new(rows, Some(&c)).expect("valid");
+    let (loss, strength) = (Log, Regularisation::C(10.0));
+    let problem = Problem::new(data, &y, loss, strength, true).expect("a problem");
+    let mut no_monitor = NoMonitor;
+    let mut watch = RunContext::new(None, &mut no_monitor);
+    let columns = hessian::columns(&rows);
+    let mu = [0.1, 0.6, 1.1];
+    let zero = Point::zero(N, D);
+    let newton = Newton::new(&problem, (&mu, &columns), 10.0, &zero, TOL, &mut watch)
+        .expect("not interrupted");
+    f(newton, &mut watch);
+}
+
+#[test]
+fn a_solved_problem_can_be_solved_more_accurately() {
+    with_newton(|mut newton, watch| {
+        while !newton.is_ready() {
+            newton.step(watch).expect("not interrupted");
+        }
+        newton
+            .go_on(TOL, 0.1 * TOL, watch)
+            .expect("not interrupted");
+        assert!(!newton.is_ready());
+        while !newton.is_ready() {
+            newton.step(watch).expect("not interrupted");
+        }
+        let mut point = Point::default();
+        let dual = newton.dual().iter().copied();
+        newton
+            .problem()
+            .evaluate(dual, 1e-9, &mut point, watch)
+            .expect("not interrupted");
+        assert!(
+            point.certificate.gap <= 0.1 * TOL,
+            "{}",
+            point.certificate.gap
+        );
+    });
+}
