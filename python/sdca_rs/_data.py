@@ -188,8 +188,7 @@ def _safe_compressed(X: Any) -> Any:
         raise ValueError(
             f"X.indptr: found shape {indptr.shape}, expected {(n_major + 1,)}"
         )
-    # The structure of a CSR matrix is not converted, and checked when it is read.
-    if n_major and n_minor and X.format != "csr":
+    if n_major and n_minor:
         has_duplicates((np.zeros(len(data), np.float32), indices, indptr, n_minor))
     return type(X)((data, indices, indptr), shape=X.shape)
 
