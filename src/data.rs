@@ -109,9 +109,37 @@ pub struct Data<'a> {
     storage: Storage<'a>,
     weights: Option<&'a [f64]>,
     total_weight: f64,
-    columns: OnceLock<Columns>,
+    cache: Cache,
+}
+
+/// What has been computed from rows and weights alone. It borrows nothing, so that it can be used
+/// again by [`Data::with_cache`] when the same rows are borrowed again.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cache {
+    columns: Arc<OnceLock<Columns>>,
     /// Relative to 0 and relative to the mean, once computed by [`Data::prepare`].
-    geometries: [OnceLock<Arc<RowGeometry>>; 2],
+    geometries: Arc<[OnceLock<Arc<RowGeometry>>; 2]>,
+    /// Whether the row norms that a single problem computes are kept, too.
+    keeps_all: bool,
+}
+
+#[cfg(feature = "python")]
+impl Cache {
+    /// An empty cache that keeps whatever any problem computes.
+    pub(crate) fn keeping_all() -> Self {
+        Self {
+            keeps_all: true,
+            ..Self::default()
+        }
+    }
+
+    /// The part that does not depend on the weights, for a problem with other ones.
+    pub(crate) fn without_weights(&self) -> Self {
+        Self {
+            columns: Arc::clone(&self.columns),
+            ..Self::default()
+        }
+    }
 }
 
 /// Norms of the rows relative to their mean or relative to 0.
@@ -167,8 +195,20 @@ impl<'a> Data<'a> {
             storage,
             weights,
             total_weight,
-            columns: OnceLock::new(),
-            geometries: Default::default(),
+            cache: Cache::default(),
+        })
+    }
+
+    /// As [`Self::new`], with what has been computed earlier from the same rows and weights.
+    #[cfg(feature = "python")]
+    pub(crate) fn with_cache(
+        rows: impl Into<Storage<'a>>,
+        weights: Option<&'a [f64]>,
+        cache: Cache,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            cache,
+            ..Self::new(rows, weights)?
         })
     }
 }
@@ -319,7 +359,8 @@ impl<'a> Data<'a> {
 
     /// Statistics of the columns, for systems of equations.
     pub(crate) fn columns(&self) -> &Columns {
-        self.columns.get_or_init(|| hessian::columns(self.rows()))
+        let kept = &self.cache.columns;
+        kept.get_or_init(|| hessian::columns(self.rows()))
     }
 
     /// Computes and caches the row norms that problems with (or without) an intercept need, at 16
@@ -327,7 +368,7 @@ impl<'a> Data<'a> {
     /// single problem computes them for itself.
     pub fn prepare(&self, fit_intercept: bool, context: &mut RunContext<'_>) -> Result<(), Error> {
         error::catch(|| {
-            let kept = &self.geometries[usize::from(fit_intercept)];
+            let kept = &self.cache.geometries[usize::from(fit_intercept)];
             if kept.get().is_none() {
                 let geometry = Arc::new(self.compute_geometry(fit_intercept, context)?);
                 kept.get_or_init(|| geometry);
@@ -342,10 +383,16 @@ impl<'a> Data<'a> {
         centred: bool,
         context: &mut RunContext<'_>,
     ) -> Result<Arc<RowGeometry>, Error> {
-        match self.geometries[usize::from(centred)].get() {
-            Some(geometry) => Ok(Arc::clone(geometry)),
-            None => self.compute_geometry(centred, context).map(Arc::new),
+        let kept = &self.cache.geometries[usize::from(centred)];
+        if let Some(geometry) = kept.get() {
+            return Ok(Arc::clone(geometry));
         }
+        let geometry = Arc::new(self.compute_geometry(centred, context)?);
+        if self.cache.keeps_all {
+            // Another thread may have been faster; its numbers are the same.
+            return Ok(Arc::clone(kept.get_or_init(|| geometry)));
+        }
+        Ok(geometry)
     }
 
     fn compute_geometry(

@@ -14,6 +14,7 @@ from sdca_rs._asdca import Asdca
 from sdca_rs._certify import Certificate, certify
 from sdca_rs._core import Progress
 from sdca_rs._dual_gradient import DualGradient
+from sdca_rs._handle import Data
 from sdca_rs._losses import LossInfo, losses
 from sdca_rs._pegasos import Pegasos
 from sdca_rs._sdca import Sdca
@@ -24,6 +25,7 @@ __version__ = _version("sdca-rs")
 __all__ = [
     "Asdca",
     "Certificate",
+    "Data",
     "DualGradient",
     "LossInfo",
     "Pegasos",

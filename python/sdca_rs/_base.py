@@ -27,7 +27,6 @@ from sdca_rs._data import (
     Labels,
     as_count,
     as_flag,
-    as_matrix,
     as_number,
     as_weights,
     is_sparse,
@@ -36,17 +35,17 @@ from sdca_rs._data import (
     naming,
     naming_not_finite,
     regularisation,
-    validate_X,
     validate_y,
     weighed_labels,
 )
+from sdca_rs._handle import Given, default_weights
 from sdca_rs._losses import find_loss, require_loss
 from sdca_rs._progress import Reporter, warn_not_converged
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from sdca_rs._core import _Matrix
+    from sdca_rs._core import Rows, _Matrix
 
 # Dual values, coefficients, intercepts and steps.
 _Start: TypeAlias = tuple[Floats, Floats, Floats, Floats]
@@ -124,15 +123,16 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Data} of shape (n_samples, n_features)
             Training rows. Arrays in C order and CSR matrices (int32 or int64 indices)
             of float32 or float64 are used where they lie; anything else is converted
-            once. They must not be changed while the fit runs.
+            once. They must not be changed while the fit runs. For several fits,
+            :class:`Data` is checked and prepared only once.
         y : array-like of shape (n_samples,)
             Class labels of any type, or numbers, as the loss demands.
         sample_weight : float or array-like of shape (n_samples,), default=None
             A weight counts its row: weight 2 is the row twice, weight 0 is the row
-            absent.
+            absent. None takes those of :class:`Data`, if it has weights.
 
         Returns
         -------
@@ -152,11 +152,11 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
     ) -> tuple[list[_core.Fit], Reporter]:
         loss = require_loss(self.loss)
         classify = loss.task == "classification"
-        X = validate_X(self, X, reset=True, require_finite=False)
+        given = Given(self, X, reset=True, require_finite=False)
         features = {name: getattr(self, name, None) for name in _FEATURES}
-        n_samples = X.shape[0]
+        n_samples = given.n_samples
         y = validate_y(y, n_samples, numeric=not classify)
-        weights = as_weights(sample_weight, n_samples)
+        weights = given.weigh(sample_weight)
         labels: Labels | None = None
         if classify:
             labels, weights = weighed_labels(y, weights, self.class_weight)
@@ -181,13 +181,13 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         )
         C, lam = regularisation(self.C, self.lam)
         n_threads = self._n_threads()
-        matrix = as_matrix(X, unique=True)
-        with naming_not_finite(self, X):
+        rows = given.rows()
+        with naming_not_finite(self, given.X):
             fits = _core.fit(
-                matrix,
+                rows,
                 targets,
                 solver=self._solver(self._seed(), n_threads if n_problems == 1 else 1),
-                sample_weight=weights,
+                sample_weight=given.others(weights),
                 n_classes=n_classes,
                 loss=loss.name,
                 loss_param=loss_shape(loss, self.loss_param),
@@ -319,7 +319,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         )
         self.__dict__.update(kept)
 
-    def _prepare(self, X: Any) -> _Matrix:
+    def _prepare(self, X: Any) -> Rows | _Matrix:
         """Check rows to predict for."""
         check_is_fitted(self)
         if _is_classifier(self) != hasattr(self, "classes_"):
@@ -339,7 +339,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
                     f"coef_: found shape {np.shape(self.coef_)} for classes of shape "
                     f"{np.shape(self.classes_)}, expected those of a fit"
                 )
-        return as_matrix(validate_X(self, X, reset=False), unique=False)
+        return Given(self, X, reset=False).to_predict()
 
     def _predictions(self, X: Any) -> Floats:
         """``X @ w + b``, one column for each model."""
@@ -353,7 +353,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Data} of shape (n_samples, n_features)
             Rows.
 
         Returns
@@ -369,7 +369,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Data} of shape (n_samples, n_features)
             Rows.
 
         Returns
@@ -403,7 +403,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Data} of shape (n_samples, n_features)
             Rows.
 
         Returns
@@ -419,7 +419,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Data} of shape (n_samples, n_features)
             Rows.
 
         Returns
@@ -443,12 +443,12 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Data} of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,)
             True classes or targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Weights of the rows. None takes those of :class:`Data`, if it has weights.
 
         Returns
         -------
@@ -460,7 +460,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         loss = require_loss(self.loss)
         classify = loss.task == "classification"
         y = validate_y(y, len(predicted), numeric=not classify)
-        weights = as_weights(sample_weight, len(predicted))
+        weights = as_weights(default_weights(X, sample_weight), len(predicted))
         with naming("y", "labels or numbers like those of the fit"):
             if classify:
                 return float(accuracy_score(y, predicted, sample_weight=weights))

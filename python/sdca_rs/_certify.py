@@ -16,15 +16,13 @@ from sdca_rs._data import (
     Floats,
     Labels,
     as_flag,
-    as_matrix,
-    as_weights,
     is_sparse,
     loss_shape,
     regularisation,
-    validate_X,
     validate_y,
     weighed_labels,
 )
+from sdca_rs._handle import Given
 from sdca_rs._losses import require_loss
 from sdca_rs._sdca import Sdca
 
@@ -109,12 +107,13 @@ def certify(
     ----------
     estimator : object
         Has ``coef_``, ``intercept_`` and, for a classifier, ``classes_``.
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    X : {array-like, sparse matrix, Data} of shape (n_samples, n_features)
         The rows that the model was fitted to.
     y : array-like of shape (n_samples,)
         Their classes or targets.
     sample_weight : float or array-like of shape (n_samples,), default=None
-        Their weights. The estimator's ``class_weight`` is multiplied in.
+        Their weights, or those of :class:`Data` if it has weights. The estimator's
+        ``class_weight`` is multiplied in.
     loss, loss_param, C, lam, fit_intercept
         As in :class:`Sdca`; None takes them from the estimator.
     tol : float, default=1e-4
@@ -145,12 +144,13 @@ def certify(
                 f"estimator: found {type(estimator).__name__} without {name}, expected "
                 "a fitted linear model"
             )
-    X = validate_X(Sdca(), X, reset=True)
-    weights = as_weights(sample_weight, X.shape[0])
-    total = float(X.shape[0]) if weights is None else float(weights.sum())
+    given = Given(Sdca(), X, reset=True)
+    n_samples = given.n_samples
+    weights = given.weigh(sample_weight)
+    total = float(n_samples) if weights is None else float(weights.sum())
     known = _objective_of(estimator, total)
-    given = {"loss": loss, "loss_param": loss_param, "fit_intercept": fit_intercept}
-    known.update({name: value for name, value in given.items() if value is not None})
+    wanted = {"loss": loss, "loss_param": loss_param, "fit_intercept": fit_intercept}
+    known.update({name: value for name, value in wanted.items() if value is not None})
     if loss is not None and loss_param is None:
         known.pop("loss_param", None)
     if C is not None or lam is not None:
@@ -165,7 +165,7 @@ def certify(
     reference = Sdca(**known, tol=tol, max_iter=max_iter, random_state=0)
     spec = require_loss(reference.loss)
     classify = spec.task == "classification"
-    y = validate_y(y, X.shape[0], numeric=not classify)
+    y = validate_y(y, n_samples, numeric=not classify)
     if classify:
         labels, weights = weighed_labels(y, weights, reference.class_weight)
         classes = getattr(estimator, "classes_", labels.classes)
@@ -189,9 +189,9 @@ def certify(
             f"estimator.intercept_: found {estimator.intercept_}, expected 0 for "
             "fit_intercept=False"
         )
-    matrix = as_matrix(X, unique=True)
+    rows = given.rows()
     setting: dict[str, Any] = {
-        "sample_weight": weights,
+        "sample_weight": given.others(weights),
         "loss": spec.name,
         "loss_param": loss_shape(spec, reference.loss_param),
         **dict(
@@ -199,15 +199,15 @@ def certify(
         ),
         "fit_intercept": reference.fit_intercept,
     }
-    duals = _own_duals(estimator, known, total, (len(targets), X.shape[0]))
+    duals = _own_duals(estimator, known, total, (len(targets), n_samples))
     values = [
-        _core.objectives(matrix, t, coef=w, intercept=float(b), dual=a, **setting)
+        _core.objectives(rows, t, coef=w, intercept=float(b), dual=a, **setting)
         for t, w, b, a in zip(targets, coefs, intercepts, duals, strict=True)
     ]
     primal, dual = np.array(values).T
     if not np.isfinite(dual).all():
         # No dual point for this objective, or one that these targets make infeasible.
-        reference.set_params(class_weight=None).fit(X, y, sample_weight=weights)
+        reference.set_params(class_weight=None).fit(given, y, sample_weight=weights)
         dual = np.atleast_1d(reference.dual_objective_)
     if len(targets) == 1:
         return Certificate(float(primal[0]), float(dual[0]), float(primal[0] - dual[0]))

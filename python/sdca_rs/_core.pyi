@@ -8,6 +8,7 @@ from typing_extensions import Self
 __all__ = [
     "Fit",
     "Progress",
+    "Rows",
     "Solver",
     "Stream",
     "decision_function",
@@ -177,10 +178,24 @@ class Progress:
     @property
     def intercept(self) -> float: ...
 
+@final
+class Rows:
+    def __new__(
+        cls,
+        X: _Matrix,
+        *,
+        sample_weight: NDArray[np.float64] | None,
+        scan: bool,
+        find_pattern: bool,
+        keep: bool,
+    ) -> Self: ...
+    @property
+    def has_duplicates(self) -> bool: ...
+
 def losses() -> list[_Loss]: ...
 def has_duplicates(X: _Matrix) -> bool: ...
 def fit(
-    X: _Matrix,
+    X: Rows | _Matrix,
     y: NDArray[np.float64],
     *,
     solver: Solver,
@@ -206,7 +221,7 @@ def fit(
     report: Callable[[Progress], object] | None,
 ) -> list[Fit]: ...
 def partial_fit(
-    X: _Matrix,
+    X: Rows | _Matrix,
     y: NDArray[np.float64],
     *,
     solver: Solver,
@@ -219,7 +234,7 @@ def partial_fit(
     streams: list[Stream] | None,
 ) -> list[Stream]: ...
 def objectives(
-    X: _Matrix,
+    X: Rows | _Matrix,
     y: NDArray[np.float64],
     *,
     sample_weight: NDArray[np.float64] | None,
@@ -233,14 +248,14 @@ def objectives(
     dual: NDArray[np.float64] | None,
 ) -> tuple[float, float]: ...
 def decision_function(
-    X: _Matrix,
+    X: Rows | _Matrix,
     coef: NDArray[np.float64],
     intercept: NDArray[np.float64],
     *,
     n_threads: int,
 ) -> NDArray[np.float64]: ...
 def predict_classes(
-    X: _Matrix,
+    X: Rows | _Matrix,
     coef: NDArray[np.float64],
     intercept: NDArray[np.float64],
     *,

@@ -15,7 +15,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from sdca_rs._core import has_duplicates
+from sdca_rs._core import Rows, has_duplicates
 from sdca_rs._losses import LossInfo
 
 if TYPE_CHECKING:
@@ -193,23 +193,41 @@ def _safe_compressed(X: Any) -> Any:
     return type(X)((data, indices, indptr), shape=X.shape)
 
 
-def as_matrix(X: Any, *, unique: bool) -> _Matrix:
-    """Hand a validated ``X`` to the core without copying it.
+def as_matrix(X: Any) -> _Matrix:
+    """Hand a validated ``X`` to the core without copying it, to be read once."""
+    return _as_tuple(X) if is_sparse(X) else cast("_Matrix", _ready(X))
 
-    With ``unique``, duplicate entries of a CSR matrix are summed in a copy: the norm
-    of a row cannot be had from its parts.
+
+def examine(
+    X: Any, weights: Floats | None = None, *, is_part: bool = False, keep: bool = False
+) -> tuple[Any, Rows]:
+    """Have the core look through a validated ``X``, once.
+
+    Returns what it has been given with that. Duplicate entries of a CSR matrix are
+    summed in a copy: the norm of a row cannot be had from its parts. With ``keep``,
+    what fits find out is kept for others; a part of a stream is read only once.
     """
-    if not is_sparse(X):
-        return cast("_Matrix", _ready(X))
-    matrix = _as_tuple(X)
-    if unique and has_duplicates(matrix):
+    matrix = as_matrix(X)
+
+    def rows(*, scan: bool) -> Rows:
+        return Rows(
+            matrix,
+            sample_weight=weights,
+            scan=scan,
+            find_pattern=not is_part,
+            keep=keep,
+        )
+
+    examined = rows(scan=True)
+    if examined.has_duplicates:
         data, indices, indptr = (np.array(part) for part in matrix[:3])
         # Once more, on arrays that nobody else can write.
         has_duplicates((data, indices, indptr, X.shape[1]))
         X = sp.csr_array((data, indices, indptr), shape=X.shape)
         X.sum_duplicates()
-        matrix = _as_tuple(X)
-    return matrix
+        matrix = as_matrix(X)
+        examined = rows(scan=False)
+    return X, examined
 
 
 def _as_tuple(X: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]:

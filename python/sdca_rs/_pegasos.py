@@ -22,17 +22,15 @@ from sdca_rs._core import Progress, Solver, Stream
 from sdca_rs._data import (
     Labels,
     as_flag,
-    as_matrix,
     as_number,
-    as_weights,
     assert_labels,
     lam_of,
     loss_shape,
     naming,
     regularisation,
-    validate_X,
     validate_y,
 )
+from sdca_rs._handle import Given
 from sdca_rs._losses import require_loss
 
 if TYPE_CHECKING:
@@ -264,7 +262,7 @@ class Pegasos(CertifiedLinearModel):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        X : {array-like, sparse matrix, Data} of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,)
             Their class labels or numbers.
@@ -295,9 +293,9 @@ class Pegasos(CertifiedLinearModel):
             raise ValueError(
                 "output: found 'random', expected 'last' or 'average' for partial_fit"
             )
-        X = validate_X(self, X, reset=begins)
-        y = validate_y(y, X.shape[0], numeric=not classify)
-        weights = as_weights(sample_weight, X.shape[0])
+        given = Given(self, X, reset=begins)
+        y = validate_y(y, given.n_samples, numeric=not classify)
+        weights = given.weigh(sample_weight)
         labels: Labels | None = None
         if classify:
             labels = Labels(y, weights, self._stream_classes(classes))
@@ -312,14 +310,14 @@ class Pegasos(CertifiedLinearModel):
                 f"classes: found {classes!r}, expected None, because loss "
                 f"{self.loss!r} has no classes"
             )
-        lam = self._stream_lam(begins, X.shape[0], weights)
+        lam = self._stream_lam(begins, given.n_samples, weights)
         n_classes = 0 if labels is None else len(labels.classes)
         n_threads = self._n_threads()
         streams = _core.partial_fit(
-            as_matrix(X, unique=True),
+            given.rows(is_part=True),
             y if labels is None else labels.targets,
             solver=self._solver(self._seed(), n_threads if n_classes <= 2 else 1),
-            sample_weight=weights,
+            sample_weight=given.others(weights),
             n_classes=n_classes,
             loss=loss.name,
             loss_param=loss_shape(loss, self.loss_param),

@@ -25,6 +25,17 @@ mod naive {
     }
 }
 
+#[test]
+fn what_is_shared_outlives_each_owner() {
+    let first = Shared::from(vec![1, 2, 3]);
+    let second = first.clone();
+    assert_eq!(first.as_ptr(), second.as_ptr());
+    drop(first);
+    let moved = std::thread::spawn(move || second.to_vec());
+    assert_eq!(moved.join().expect("no panic"), [1, 2, 3]);
+    assert!(Shared::from(Vec::<f64>::new()).is_empty());
+}
+
 const N_COLS: usize = 37;
 
 fn close(a: f64, b: f64) -> bool {

@@ -3,12 +3,13 @@
 use numpy::{
     Element, PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods,
 };
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::data::Storage;
 use crate::error::Error;
-use crate::kernel::{Borrowed, Index, Real};
-use crate::rows::{Csr, Dense, Pattern};
+use crate::kernel::{Borrowed, Index, Real, Shared};
+use crate::rows::{Csr, Dense, Pattern, RowStart, Rows as _};
 use crate::run::parameter;
 
 /// A matrix whose storage is known only at run time.
@@ -31,6 +32,37 @@ pub(super) enum Indices<'py> {
     I64(PyReadonlyArray1<'py, i64>),
 }
 
+/// The structure of a matrix as far as it has been examined, without its arrays.
+pub(super) enum Structure {
+    /// The numbers of rows and columns of a dense matrix.
+    Dense([usize; 2]),
+    /// Compressed rows with these row pointers.
+    Rows(Shared<usize>),
+    /// Compressed rows with a single value each, and where they begin.
+    Pattern(Shared<RowStart>),
+}
+
+/// What [`Matrix::examine`] does.
+#[derive(Clone, Copy)]
+pub(super) struct Examination {
+    /// Check all column indices, and look for a column that occurs twice in a row.
+    pub(super) scan: bool,
+    /// Look for a pattern, for rows that will be read often.
+    pub(super) find_pattern: bool,
+}
+
+/// Does the same work whatever the types of a CSR matrix are.
+macro_rules! with_types {
+    ($values:expr, $indices:expr, ($v:ident, $j:ident) => $work:expr) => {
+        match ($values, $indices) {
+            (Values::F64($v), Indices::I32($j)) => $work,
+            (Values::F64($v), Indices::I64($j)) => $work,
+            (Values::F32($v), Indices::I32($j)) => $work,
+            (Values::F32($v), Indices::I64($j)) => $work,
+        }
+    };
+}
+
 impl Matrix<'_> {
     /// Number of rows, as far as that is known before the matrix is checked.
     pub(super) fn n_rows(&self) -> usize {
@@ -42,52 +74,101 @@ impl Matrix<'_> {
         }
     }
 
-    /// The rows, borrowed. Those that are to be read often are looked through for a pattern.
-    pub(super) fn storage(&self, py: Python<'_>, is_read_often: bool) -> PyResult<Storage<'_>> {
-        let often = is_read_often;
+    /// The rows, borrowed, for work that reads them once. Column indices are checked where they are used.
+    pub(super) fn storage(&self, py: Python<'_>) -> PyResult<Storage<'_>> {
         Ok(match self {
             Self::Dense64(x) => dense(x)?.into(),
             Self::Dense32(x) => dense(x)?.into(),
-            Self::Csr(values, indices, p, n) => match (values, indices) {
-                (Values::F64(v), Indices::I32(j)) => sparse(py, csr(py, v, j, p, *n)?, often),
-                (Values::F64(v), Indices::I64(j)) => sparse(py, csr(py, v, j, p, *n)?, often),
-                (Values::F32(v), Indices::I32(j)) => sparse(py, csr(py, v, j, p, *n)?, often),
-                (Values::F32(v), Indices::I64(j)) => sparse(py, csr(py, v, j, p, *n)?, often),
-            },
+            Self::Csr(values, indices, p, n) => {
+                with_types!(values, indices, (v, j) => csr(py, v, j, p, *n)?.into())
+            }
         })
     }
 
-    /// Checks all column indices, and says whether a column occurs twice in some row.
-    pub(super) fn has_duplicates(&self, py: Python<'_>) -> PyResult<bool> {
-        fn check<F: Real, I: Index>(py: Python<'_>, rows: &Csr<'_, F, I>) -> Result<bool, Error> {
-            Ok(py.detach(|| rows.scan())?.is_some())
-        }
+    /// Examines the structure, and says whether a column occurs twice in some row.
+    pub(super) fn examine(&self, py: Python<'_>, what: Examination) -> PyResult<(Structure, bool)> {
         Ok(match self {
-            Self::Dense64(_) | Self::Dense32(_) => false,
-            Self::Csr(Values::F64(v), Indices::I32(j), p, n) => check(py, &csr(py, v, j, p, *n)?)?,
-            Self::Csr(Values::F64(v), Indices::I64(j), p, n) => check(py, &csr(py, v, j, p, *n)?)?,
-            Self::Csr(Values::F32(v), Indices::I32(j), p, n) => check(py, &csr(py, v, j, p, *n)?)?,
-            Self::Csr(Values::F32(v), Indices::I64(j), p, n) => check(py, &csr(py, v, j, p, *n)?)?,
+            Self::Dense64(x) => (Structure::Dense(shape(&dense(x)?)), false),
+            Self::Dense32(x) => (Structure::Dense(shape(&dense(x)?)), false),
+            Self::Csr(values, indices, p, n) => {
+                with_types!(values, indices, (v, j) => examine(py, csr(py, v, j, p, *n)?, what)?)
+            }
+        })
+    }
+
+    /// The rows, borrowed, of a matrix whose structure has been examined. Safety does not rest on the
+    /// earlier examination: the lengths of the arrays are compared here, and column indices are checked
+    /// where they are used.
+    pub(super) fn examined(&self, structure: &Structure) -> PyResult<Storage<'_>> {
+        Ok(match (self, structure) {
+            (Self::Dense64(x), Structure::Dense(known)) => of_shape(dense(x)?, *known)?.into(),
+            (Self::Dense32(x), Structure::Dense(known)) => of_shape(dense(x)?, *known)?.into(),
+            (Self::Csr(values, indices, _, n), Structure::Rows(indptr)) => {
+                with_types!(values, indices, (v, j) => {
+                    let (v, j) = (borrowed("X.data", v)?, borrowed("X.indices", j)?);
+                    Csr::with_checked_indptr(v, j, indptr.clone(), *n)?.into()
+                })
+            }
+            (Self::Csr(_, indices, _, n), Structure::Pattern(starts)) => match indices {
+                Indices::I32(j) => pattern(j, starts, *n)?.into(),
+                Indices::I64(j) => pattern(j, starts, *n)?.into(),
+            },
+            _ => {
+                return Err(changed(
+                    "another kind of matrix",
+                    "the one that was prepared",
+                ));
+            }
         })
     }
 }
 
-/// Compressed rows, as a pattern if they are one and that pays.
-fn sparse<'a, F: Real, I: Index>(
+fn shape<F: Real>(rows: &Dense<'_, F>) -> [usize; 2] {
+    [rows.n_rows(), rows.n_cols()]
+}
+
+/// Dense rows, if they are still as many of as many columns.
+fn of_shape<F: Real>(rows: Dense<'_, F>, known: [usize; 2]) -> PyResult<Dense<'_, F>> {
+    let found = shape(&rows);
+    if found == known {
+        return Ok(rows);
+    }
+    Err(changed(format!("{found:?}"), format!("{known:?}")))
+}
+
+fn pattern<'a, I: Index + Element>(
+    indices: &'a PyReadonlyArray1<'_, I>,
+    starts: &Shared<RowStart>,
+    n_cols: usize,
+) -> Result<Pattern<'a, I>, Error> {
+    Pattern::with_checked_starts(borrowed("X.indices", indices)?, starts.clone(), n_cols)
+}
+
+/// The error for arrays that are no longer those that were prepared.
+pub(super) fn changed(found: impl std::fmt::Display, expected: impl std::fmt::Display) -> PyErr {
+    let found = format!("arrays that have been changed in place ({found})");
+    let expected = format!("those that Data was made of ({expected})");
+    PyValueError::new_err(format!("X: found {found}, expected {expected}"))
+}
+
+fn examine<F: Real, I: Index>(
     py: Python<'_>,
-    rows: Csr<'a, F, I>,
-    is_read_often: bool,
-) -> Storage<'a>
-where
-    Storage<'a>: From<Csr<'a, F, I>> + From<Pattern<'a, I>>,
-{
-    if !is_read_often {
-        return rows.into();
-    }
-    match py.detach(|| rows.into_pattern()) {
-        Ok(pattern) => pattern.into(),
-        Err(rows) => rows.into(),
-    }
+    rows: Csr<'_, F, I>,
+    Examination { scan, find_pattern }: Examination,
+) -> Result<(Structure, bool), Error> {
+    super::detached(py, || {
+        if scan && rows.scan()?.is_some() {
+            return Ok((Structure::Rows(rows.indptr()), true));
+        }
+        if !find_pattern {
+            return Ok((Structure::Rows(rows.indptr()), false));
+        }
+        let structure = match rows.into_pattern() {
+            Ok(pattern) => Structure::Pattern(pattern.starts()),
+            Err(rows) => Structure::Rows(rows.indptr()),
+        };
+        Ok((structure, false))
+    })
 }
 
 fn dense<'a, F: Real + Element>(x: &'a PyReadonlyArray2<'_, F>) -> Result<Dense<'a, F>, Error> {

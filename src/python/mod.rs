@@ -4,6 +4,7 @@
 //! |----------------------------------------------------|-------------------------------------|
 //! | C-contiguous `ndarray` of float32 or float64       | [`Dense`], borrowed                 |
 //! | tuple `(data, indices, indptr, n_cols)` of a CSR matrix, float32 or float64, int32 or int64 | [`Csr`], borrowed |
+//! | `Rows`, one of these examined before               | the same, borrowed anew by each call |
 //! | `ValueError`                                       | [`Error`]                           |
 //! | `KeyboardInterrupt`, or what a callback raised     | [`Error::Interrupted`]              |
 //!
@@ -17,6 +18,7 @@
 #![allow(clippy::needless_pass_by_value, clippy::too_many_arguments)]
 
 mod matrix;
+mod rows;
 mod theory;
 mod watcher;
 
@@ -47,7 +49,8 @@ use crate::solver::{
     Start, Stream, Subgradient,
 };
 use crate::steps::Steps;
-use matrix::Matrix;
+use matrix::{Examination, Matrix};
+use rows::{Lent, Source};
 use watcher::{Outside, Watcher, Watchers};
 
 impl From<Error> for PyErr {
@@ -99,6 +102,8 @@ fn copy_of<'py>(py: Python<'py>, values: &[f64]) -> PyResult<Bound<'py, PyArray1
 /// The compiled core of `sdca_rs`. Private: use the package.
 #[pymodule(gil_used = false)]
 mod _core {
+    #[pymodule_export]
+    use super::rows::PyRows;
     #[pymodule_export]
     use super::theory::{
         theory_asdca, theory_asdca_theta, theory_pegasos, theory_sdca_lipschitz,
@@ -170,7 +175,11 @@ fn detached<T: Send>(
 /// Checks a CSR matrix and says whether a column occurs twice in some row.
 #[pyfunction]
 fn has_duplicates(py: Python<'_>, X: Matrix<'_>) -> PyResult<bool> {
-    guarded(|| X.has_duplicates(py))
+    let what = Examination {
+        scan: true,
+        find_pattern: false,
+    };
+    guarded(|| Ok(X.examine(py, what)?.1))
 }
 
 /// What is to be minimised, but for the data and the targets.
@@ -207,18 +216,6 @@ impl Setting {
         let (data, loss) = (Arc::clone(data), Arc::clone(&self.loss));
         Problem::of(data, targets, loss, self.regularisation, self.fit_intercept)
     }
-}
-
-/// Rows and their weights, as Python hands them over. It may be read often, see [`Matrix::storage`].
-fn data_of<'a>(
-    py: Python<'_>,
-    rows: &'a Matrix<'_>,
-    weights: Option<&'a PyReadonlyArray1<'_, f64>>,
-    is_read_often: bool,
-) -> PyResult<Arc<Data<'a>>> {
-    let weights = weights.map(|c| slice("sample_weight", c)).transpose()?;
-    let data = Data::new(rows.storage(py, is_read_often)?, weights)?;
-    Ok(Arc::new(data))
 }
 
 fn slice<'a>(name: &'static str, array: &'a PyReadonlyArray1<'_, f64>) -> PyResult<&'a [f64]> {
@@ -396,7 +393,7 @@ struct PyStart<'py> {
 ))]
 fn fit<'py>(
     py: Python<'py>,
-    X: Matrix<'py>,
+    X: Source<'py>,
     y: PyReadonlyArray1<'py, f64>,
     solver: PyRef<'py, PySolver>,
     sample_weight: Option<PyReadonlyArray1<'py, f64>>,
@@ -436,7 +433,8 @@ fn fit<'py>(
         };
         let setting = Setting::new((loss, loss_param), C, lam, fit_intercept)?;
         let (y, report) = (slice("y", &y)?, report.as_ref());
-        let data = data_of(py, &X, sample_weight.as_ref(), true)?;
+        let rows = X.lend(py)?;
+        let data = rows.data(py, sample_weight.as_ref())?;
         let budget = &Budget {
             tol,
             max_epochs: max_iter,
@@ -570,7 +568,7 @@ impl FitJob<'_> {
 ))]
 fn partial_fit<'py>(
     py: Python<'py>,
-    X: Matrix<'py>,
+    X: Source<'py>,
     y: PyReadonlyArray1<'py, f64>,
     solver: PyRef<'py, PySolver>,
     sample_weight: Option<PyReadonlyArray1<'py, f64>>,
@@ -596,7 +594,8 @@ fn partial_fit<'py>(
             streams: streams.map(|all| all.iter().map(|stream| stream.0.duplicate()).into_vec()),
             outside: &outside,
         };
-        let data = data_of(py, &X, sample_weight.as_ref(), false)?;
+        let rows = X.lend(py)?;
+        let data = rows.part(py, sample_weight.as_ref())?;
         let streams = detached(py, || job.run(&data));
         outside.check()?;
         Ok(streams?.into_iter().map(PyStream).into_vec())
@@ -772,7 +771,7 @@ impl PyStream {
 ))]
 fn objectives<'py>(
     py: Python<'py>,
-    X: Matrix<'py>,
+    X: Source<'py>,
     y: PyReadonlyArray1<'py, f64>,
     sample_weight: Option<PyReadonlyArray1<'py, f64>>,
     loss: &str,
@@ -794,7 +793,8 @@ fn objectives<'py>(
             dual: dual.as_ref().map(|a| slice("dual", a)).transpose()?,
             outside: &outside,
         };
-        let data = data_of(py, &X, sample_weight.as_ref(), false)?;
+        let rows = X.lend(py)?;
+        let data = rows.data(py, sample_weight.as_ref())?;
         let values = detached(py, || job.run(&data));
         outside.check()?;
         Ok(values?)
@@ -855,17 +855,18 @@ impl ObjectivesJob<'_> {
 #[pyo3(signature = (X, coef, intercept, *, n_threads))]
 fn decision_function<'py>(
     py: Python<'py>,
-    X: Matrix<'py>,
+    X: Source<'py>,
     coef: PyReadonlyArray2<'py, f64>,
     intercept: PyReadonlyArray1<'py, f64>,
     n_threads: usize,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     guarded(|| {
-        let shape = [X.n_rows(), intercept.len()?];
+        let rows = X.lend(py)?;
+        let shape = [rows.n_rows(), intercept.len()?];
         let scores = new_array(py, shape[0].saturating_mul(shape[1]))?;
         let mut room = scores.readwrite();
         let out = Out::Scores(room.as_slice_mut()?);
-        predict_into(py, &X, &coef, &intercept, n_threads, out)?;
+        predict_into(py, &rows, &coef, &intercept, n_threads, out)?;
         drop(room);
         scores.reshape(shape)
     })
@@ -876,16 +877,17 @@ fn decision_function<'py>(
 #[pyo3(signature = (X, coef, intercept, *, n_threads))]
 fn predict_classes<'py>(
     py: Python<'py>,
-    X: Matrix<'py>,
+    X: Source<'py>,
     coef: PyReadonlyArray2<'py, f64>,
     intercept: PyReadonlyArray1<'py, f64>,
     n_threads: usize,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     guarded(|| {
-        let numbers = new_array(py, X.n_rows())?;
+        let rows = X.lend(py)?;
+        let numbers = new_array(py, rows.n_rows())?;
         let mut room = numbers.readwrite();
         let out = Out::Classes(room.as_slice_mut()?);
-        predict_into(py, &X, &coef, &intercept, n_threads, out)?;
+        predict_into(py, &rows, &coef, &intercept, n_threads, out)?;
         drop(room);
         Ok(numbers)
     })
@@ -899,7 +901,7 @@ enum Out<'a> {
 
 fn predict_into<'py>(
     py: Python<'py>,
-    X: &Matrix<'py>,
+    rows: &Lent<'py>,
     coef: &PyReadonlyArray2<'py, f64>,
     intercept: &PyReadonlyArray1<'py, f64>,
     n_threads: usize,
@@ -908,7 +910,7 @@ fn predict_into<'py>(
     let outside = Outside::default();
     let mut watcher = Watcher::silent(&outside);
     let (coefs, intercepts) = (coef.as_slice()?, slice("intercept", intercept)?);
-    let rows = &X.storage(py, false)?;
+    let rows = &rows.storage(py)?;
     let done = detached(py, || {
         let watch = &mut RunContext::new(None, &mut watcher);
         match out {

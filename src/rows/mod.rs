@@ -5,7 +5,7 @@ pub(crate) mod blocks;
 use ndarray::ArrayView2;
 
 use crate::error::Error;
-use crate::kernel::{self, Level, NARROW, Signed};
+use crate::kernel::{self, Level, NARROW, Shared, Signed};
 use crate::memory;
 
 pub use crate::kernel::{Borrowed, Index, Real};
@@ -213,7 +213,7 @@ impl<F: Real> Rows for Dense<'_, F> {
 pub struct Csr<'a, F, I> {
     values: Borrowed<'a, F>,
     indices: Borrowed<'a, I>,
-    indptr: Vec<usize>,
+    indptr: Shared<usize>,
     n_cols: usize,
 }
 
@@ -259,23 +259,34 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
             checked.push(next as usize);
             previous = next;
         }
+        Self::with_checked_indptr(values, indices, checked.into(), n_cols)
+    }
+
+    /// As [`Self::with_unchecked_indices`], for row pointers taken from rows that were checked
+    /// earlier; only the lengths of the arrays are compared with them.
+    pub(crate) fn with_checked_indptr(
+        values: Borrowed<'a, F>,
+        indices: Borrowed<'a, I>,
+        indptr: Shared<usize>,
+        n_cols: usize,
+    ) -> Result<Self, Error> {
+        let end = indptr.last().copied().unwrap_or(0);
         // scipy allows unused space after the last entry.
-        for (array, available) in [("X.indices", indices.len()), ("X.data", values.len())] {
-            if checked[n_rows] > available {
-                return Err(Error::IndptrEnd {
-                    found: previous,
-                    available,
-                    array,
-                });
-            }
-        }
-        let indices = indices.range(0, checked[n_rows]);
+        check_end(end, "X.indices", indices.len())?;
+        check_end(end, "X.data", values.len())?;
+        let indices = indices.range(0, end);
         Ok(Self {
             values,
             indices,
-            indptr: checked,
+            indptr,
             n_cols,
         })
+    }
+
+    /// The row pointers, for [`Self::with_checked_indptr`].
+    #[cfg(feature = "python")]
+    pub(crate) fn indptr(&self) -> Shared<usize> {
+        self.indptr.clone()
     }
 
     /// Checks that column `j` exists.
@@ -361,7 +372,7 @@ impl<'a, F: Real, I: Index> Csr<'a, F, I> {
         });
         Ok(Pattern {
             indices: self.indices,
-            starts,
+            starts: starts.into(),
             n_cols: self.n_cols,
         })
     }
@@ -435,13 +446,13 @@ impl<F: Real, I: Index> Rows for Csr<'_, F, I> {
 pub struct Pattern<'a, I> {
     indices: Borrowed<'a, I>,
     /// One per row, followed by the end of the last row.
-    starts: Vec<RowStart>,
+    starts: Shared<RowStart>,
     n_cols: usize,
 }
 
 /// The start of a row of a [`Pattern`], and its value.
 #[derive(Debug, Clone, Copy)]
-struct RowStart {
+pub(crate) struct RowStart {
     /// The position of its first column index.
     from: usize,
     /// The common value of its entries.
@@ -449,6 +460,30 @@ struct RowStart {
 }
 
 impl<'a, I: Index> Pattern<'a, I> {
+    /// Borrows the column indices of rows whose starts are known from an earlier check; only the
+    /// length of the array is compared with them.
+    #[cfg(feature = "python")]
+    pub(crate) fn with_checked_starts(
+        indices: Borrowed<'a, I>,
+        starts: Shared<RowStart>,
+        n_cols: usize,
+    ) -> Result<Self, Error> {
+        let end = starts.last().map_or(0, |last| last.from);
+        check_end(end, "X.indices", indices.len())?;
+        let indices = indices.range(0, end);
+        Ok(Self {
+            indices,
+            starts,
+            n_cols,
+        })
+    }
+
+    /// Where each row begins and its value, for [`Self::with_checked_starts`].
+    #[cfg(feature = "python")]
+    pub(crate) fn starts(&self) -> Shared<RowStart> {
+        self.starts.clone()
+    }
+
     /// The columns of row `i` and its value.
     #[inline(always)]
     fn row(&self, i: usize) -> (Borrowed<'a, I>, f64) {
@@ -507,6 +542,19 @@ impl<I: Index> Rows for Pattern<'_, I> {
         self.indices
             .prefetch(self.starts[i].from, self.starts[i + 1].from);
     }
+}
+
+/// Checks that an array is as long as the row pointers require.
+fn check_end(end: usize, array: &'static str, available: usize) -> Result<(), Error> {
+    if end > available {
+        let found = i64::try_from(end).unwrap_or(i64::MAX);
+        return Err(Error::IndptrEnd {
+            found,
+            available,
+            array,
+        });
+    }
+    Ok(())
 }
 
 fn check_shape(n_rows: usize, n_cols: usize) -> Result<(), Error> {
