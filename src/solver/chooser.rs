@@ -118,18 +118,13 @@ pub(crate) enum Mechanism {
 }
 
 impl Mechanism {
-    /// Whether this mechanism may be used. `benches/ablation.py` compiles with the feature
-    /// `ablation` and switches off those that an environment variable names; in any other build
-    /// this is always true.
-    #[cfg(not(feature = "ablation"))]
-    #[inline(always)]
+    /// Whether it may be used. `benches/ablation.py` compiles with the feature `ablation` and switches off those that the
+    /// environment names. In any other build this is always true.
+    #[inline]
     pub(crate) fn is_on(self) -> bool {
-        true
-    }
-
-    /// See above.
-    #[cfg(feature = "ablation")]
-    pub(crate) fn is_on(self) -> bool {
+        if !cfg!(feature = "ablation") {
+            return true;
+        }
         let off = std::env::var("SDCA_RS_WITHOUT").unwrap_or_default();
         !off.split(',').any(|name| name == format!("{self:?}"))
     }
