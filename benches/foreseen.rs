@@ -129,15 +129,15 @@ fn dense(name: &str, n: usize, d: usize, c: f64) {
 
 fn sparse(name: &str, n: usize, d: usize, per_row: usize, c: f64) {
     let mut generator = Generator::new(3);
-    let (mut indices, mut indptr) = (Vec::new(), vec![0_i64]);
+    let (mut indices, mut indptr) = (Vec::new(), vec![0_u32]);
     for _ in 0..n {
-        let mut row: Vec<i64> = (0..per_row)
-            .map(|_| generator.below(d as u64) as i64)
+        let mut row: Vec<u32> = (0..per_row)
+            .map(|_| generator.below(d as u64) as u32)
             .collect();
         row.sort_unstable();
         row.dedup();
         indices.extend(row);
-        indptr.push(indices.len() as i64);
+        indptr.push(indices.len() as u32);
     }
     let values = numbers(indices.len(), 4);
     let noise = numbers(n, 5);
