@@ -118,8 +118,9 @@ pub(crate) enum Mechanism {
 }
 
 impl Mechanism {
-    /// Whether it may be used. `benches/ablation.py` compiles with the feature `ablation` and switches off those that the
-    /// environment names. In any other build this is always true.
+    /// Whether this mechanism may be used. `benches/ablation.py` compiles with the feature
+    /// `ablation` and switches off those that an environment variable names. In any other build
+    /// this is always true.
     #[inline]
     pub(crate) fn is_on(self) -> bool {
         if !cfg!(feature = "ablation") {

@@ -274,7 +274,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             let mut point = match keep {
                 Keep::Latest => std::mem::take(&mut self.best),
                 Keep::HighestBound | Keep::Best { .. } => {
-                    // Two points take memory enough without the predictions of both.
+                    // Two points take enough memory without the predictions of both.
                     self.best.predictions = Vec::new();
                     self.fresh.search_from(self.best.intercept);
                     std::mem::take(&mut self.fresh)
@@ -304,7 +304,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             let within = record.certificate.is_within(self.budget.tol);
             let stop = if within && self.step >= self.pace.least {
                 Some(StopReason::Converged)
-            } else if self.is_as_good_as_it_gets(watch)? {
+            } else if self.is_perfect_and_stalled(watch)? {
                 Some(StopReason::Perfect)
             } else {
                 None
@@ -477,7 +477,7 @@ impl<'p, 'a> Driver<'p, 'a> {
 
     /// Whether the fit is perfect and the gap has not halved since the last evaluation, at which it
     /// was already perfect.
-    fn is_as_good_as_it_gets(&mut self, watch: &mut RunContext<'_>) -> Result<bool, Error> {
+    fn is_perfect_and_stalled(&mut self, watch: &mut RunContext<'_>) -> Result<bool, Error> {
         let gap = self.best.certificate.gap;
         let is_perfect = self.is_perfect(watch)?;
         let before = std::mem::replace(

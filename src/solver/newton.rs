@@ -104,7 +104,8 @@ pub(crate) struct Newton<'p, 'a> {
     idle: u32,
     /// The excess at which the present subproblem counts as solved.
     goal: f64,
-    /// Whether the next step is the first one on a quadratic loss: then it leads to the minimum, but for rounding.
+    /// Whether the next step is the first one on a quadratic loss. A full step then leads to the
+    /// minimum, up to rounding.
     is_first_parabola: bool,
 }
 
@@ -214,7 +215,8 @@ impl<'p, 'a> Newton<'p, 'a> {
         self.design.shift(&self.u)
     }
 
-    /// Memory for as many numbers as there are rows, if it is not needed between steps.
+    /// Lends a buffer with one number per row, if it is not needed between steps; otherwise an
+    /// empty one.
     pub(crate) fn lend(&mut self) -> Vec<f64> {
         if self.look_ahead == 0.0 {
             std::mem::take(&mut self.change)
