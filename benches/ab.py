@@ -1,22 +1,21 @@
 """Compare the speed of two revisions of sdca-rs, fit by fit, in one run.
 
 Each revision is checked out and compiled with the release profile, once, below
-``build/ab``; ``.`` is the working tree as it is. A process for each then makes the
-same fits in turns, and takes the first turn every other time, because the machine may
-get slower or faster while they run. A row is one data set, loss, ``C``, tolerance and
-number of threads. Its ratio is the shortest time of the base over the shortest of the
-head, so that above 1 the head is faster; beside it stand the quartiles of the ratios
-of single turns.
+``build/ab``; ``.`` is the current working tree. One process for each revision then runs
+the same fits. The two take turns and alternate who goes first, because the speed of the
+machine may drift. A row is one data set, loss, ``C``, tolerance and number of threads.
+Its ratio is the shortest time of the base divided by the shortest of the head, so above
+1 the head is faster; the quartiles of the ratios of single turns are shown next to it.
 
-Epochs, stop reason and objective are compared too: where they differ, the row says so.
+Epochs, stop reason and objective are compared too; any difference is reported.
 
     python benches/ab.py HEAD~1
     python benches/ab.py BASE --head . --sets a9a,skin --C 1,100 --repeats 9
     python benches/ab.py BASE --study          the other solvers, for some epochs
     python benches/ab.py BASE --raw            data as stored, with an intercept
 
-Data are looked for in the folder that SDCA_RS_DATA names. The table is printed, and
-written to ``build/ab/LABEL.md`` or to what ``--out`` names.
+Data are read from the folder in SDCA_RS_DATA. The table is printed and written to
+``build/ab/LABEL.md``, or to the file given by ``--out``.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ from typing import Any
 
 from compare import THREAD_VARIABLES
 
-# Before anything is imported that would start threads.
+# Before any import that would start threads.
 os.environ.update(dict.fromkeys(THREAD_VARIABLES, "2"))
 
 import numpy as np
 from sets import BUNDLED, FULL, ONLY_RAW, MissingDataError, load, load_raw, losses_of
 
 ROOT = Path(__file__).resolve().parent.parent
-# Epochs of the rows of --study, which time steps, not convergence.
+# Number of epochs with --study, which times steps, not convergence.
 STUDY_EPOCHS = 5
 STUDY: dict[str, dict[str, Any]] = {
     "Pegasos": {"batch_size": 1},
@@ -80,7 +79,7 @@ def arguments() -> argparse.Namespace:
 
 
 def build(revision: str) -> Path:
-    """Compile a revision; return the folder to be put on the path."""
+    """Compile a revision; return the folder to add to the path."""
     if revision == ".":
         name, source = "tree", ROOT
     else:
@@ -110,7 +109,7 @@ def build(revision: str) -> Path:
 
 
 class Worker:
-    """A process that makes fits with one of the two."""
+    """A process that runs fits with one of the two revisions."""
 
     def __init__(self, package: Path) -> None:
         """Start it."""
@@ -124,7 +123,7 @@ class Worker:
         )
 
     def ask(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Make a fit, and return its time and result."""
+        """Run a fit, and return its time and result."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(job) + "\n")
@@ -137,7 +136,7 @@ class Worker:
 
 
 def work() -> None:
-    """Make the fits that are asked for on the standard input."""
+    """Run the fits that are requested on standard input."""
     import sdca_rs
 
     warnings.simplefilter("ignore")
@@ -188,7 +187,7 @@ def jobs(args: argparse.Namespace, name: str) -> list[dict[str, Any]]:
 def measure(
     job: dict[str, Any], workers: tuple[Worker, Worker], args: argparse.Namespace
 ) -> dict[str, Any]:
-    """Make the fits of a row in turns."""
+    """Run the fits of a row in turns."""
     times: tuple[list[float], list[float]] = ([], [])
     same, last = True, []
     begun = time.perf_counter()

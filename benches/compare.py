@@ -1,31 +1,31 @@
 """Compare time to accuracy with other libraries, on the same objective.
 
 For each data set, loss and C, each solver is swept from loose to exact, and the time of
-``fit`` alone, with all that it converts, is set against the relative distance of the
-model's objective to the lowest that any solver found. The objective is computed by one
-function outside the solvers::
+``fit`` alone, including conversions, is set against the relative distance of the
+model's objective from the lowest that any solver found. One function outside the
+solvers computes the objective::
 
     P(w) = mean(loss) + |w|^2 / (2 C n)
 
 No solver fits an intercept, which LIBLINEAR would regularise. Pixels in bytes are
-divided by 255, dense columns of regression sets are standardised, as are the targets of
-both regression sets (nycflights_onehot keeps its columns), because without an intercept
-most of the objective would be the mean of the targets. mnist is the digit 8 against the
-rest. See ``peers.py`` for what each library is told. Every library is imported, and
-what it compiles compiled, by tiny fits before the first measurement.
+divided by 255. Dense columns of regression sets are standardised, and so are the
+targets of both regression sets (nycflights_onehot keeps its columns), because without
+an intercept most of the objective would be the mean of the targets. mnist is the digit
+8 against the rest. See ``peers.py`` for the settings of each library. Tiny fits import
+every library, and trigger its compilation, before the first measurement.
 
-Data are looked for in the folder that SDCA_RS_DATA names, or downloaded by
-scikit-learn's fetchers where these have them; what is missing is named. Results are
-saved after each row, to be continued with ``--resume`` and drawn again with
-``--render``: ``compare-LABEL.json``, ``.md`` and ``.png``.
+Data are read from the folder in SDCA_RS_DATA or, where possible, downloaded by
+scikit-learn's fetchers; missing sets are listed. Results are saved after each row.
+``--resume`` continues them and ``--render`` draws them again:
+``compare-LABEL.json``, ``.md`` and ``.png``.
 
     python benches/compare.py --quick
     python benches/compare.py --sets a9a,ijcnn1 --losses hinge,log --cap 10
     python benches/compare.py --threads 2
     python benches/compare.py --epochs --memory --growth
 
-The last line measures other costs instead: an epoch beside a pass of LIBLINEAR; peak
-memory; and time per epoch while the rows double.
+The last line measures other costs instead: an epoch compared with a pass of LIBLINEAR,
+peak memory, and the time per epoch as the number of rows doubles.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Pin the threads, then import what would start them."""
+    """Set the number of threads before any import that would start them."""
     args = arguments()
     for variable in THREAD_VARIABLES:
         os.environ[variable] = str(args.threads)
@@ -116,7 +116,7 @@ def chosen_sets(args: argparse.Namespace) -> list[str]:
 
 
 def measure_costs(args: argparse.Namespace) -> None:
-    """Measure what is no comparison of times to accuracy."""
+    """Measure costs other than the time to accuracy."""
     import costs
 
     if args.epochs:
@@ -128,7 +128,7 @@ def measure_costs(args: argparse.Namespace) -> None:
 
 
 def compare(args: argparse.Namespace) -> None:
-    """Measure all rows, or those that are left, and report."""
+    """Measure all (remaining) rows, and report."""
     import measure
     import report
     from peers import all_peers, threaded_peers

@@ -1,4 +1,4 @@
-"""What a fit costs apart from its accuracy: an epoch, memory, growth with the rows."""
+"""Costs of a fit apart from accuracy: an epoch, memory, growth with the rows."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from sdca_rs import Sdca
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-# LIBLINEAR cannot shrink in its first pass, and by the third it may have let go of most
-# rows: only the second is left to compare with.
+# LIBLINEAR cannot shrink in its first pass, and by the third it may have dropped most
+# rows, so only its second pass is comparable.
 FEW_PASSES = (1, 2)
 FEW_EPOCHS = (2, 7)
 REPETITIONS = 7
@@ -53,7 +53,7 @@ def each(
 
 
 def epochs_of_ours(X: Matrix, y: Floats) -> Callable[[int], object]:
-    """Return plain epochs, with nothing evaluated but their end."""
+    """Return plain epochs, evaluated only at the end."""
     return lambda n: Sdca(
         loss="hinge",
         fit_intercept=False,
@@ -61,7 +61,7 @@ def epochs_of_ours(X: Matrix, y: Floats) -> Callable[[int], object]:
         max_iter=n,
         first_epoch="sdca",
         record_every=1000,
-        # Passes that visit rows at rest less often have more to do at each visit.
+        # Passes that visit resting rows less often do more work per visit.
         accelerate=False,
         random_state=0,
     ).fit(X, y)
@@ -75,19 +75,19 @@ def passes_of_liblinear(X: Matrix, y: Floats) -> Callable[[int], object]:
 
 
 def bandwidth() -> float:
-    """Return the bytes per second at which numpy reads what is larger than caches."""
+    """Return the bytes per second at which numpy reads data larger than the caches."""
     values = np.ones(BANDWIDTH_BYTES // 8)
 
     def product() -> None:
         values @ values
 
-    # Which of the two waits for the memory alone depends on how numpy was built.
+    # Which of the two is limited only by memory depends on how numpy was built.
     quickest = min(shortest(read, REPETITIONS) for read in (values.sum, product))
     return values.nbytes / quickest
 
 
 def is_available(name: str) -> bool:
-    """Say whether a set can be had, and if not, why."""
+    """Return whether a set is available; if not, print why."""
     try:
         load(name)
     except MissingDataError as error:
@@ -139,7 +139,7 @@ def epoch_of(data: DataSet, speed: float) -> dict[str, Any]:
 
 
 def memory(names: Sequence[str], out: Path) -> None:
-    """Measure the peak of memory that a fit adds, each set in a process of its own."""
+    """Measure the peak memory added by a fit, each set in a separate process."""
     context = multiprocessing.get_context("spawn")
     results = []
     for name in names:
@@ -164,11 +164,11 @@ def memory(names: Sequence[str], out: Path) -> None:
 
 
 def memory_of(name: str) -> dict[str, Any]:
-    """Measure the peak that a fit adds (Linux only)."""
+    """Measure the peak memory added by a fit (Linux only)."""
     data = load(name)
     loss = losses_of(name)[0]
-    # What is imported or started at the first fit is not memory of this one; nor must
-    # it find memory that was freed before but not given back.
+    # Memory for what the first fit imports or starts must not count, nor may the fit
+    # reuse memory that was freed but not returned to the system.
     small = np.unique(data.y, return_index=True)[1][:100]
     Sdca(loss=loss, fit_intercept=False).fit(data.X[small], data.y[small])
     gc.collect()
@@ -184,7 +184,7 @@ def memory_of(name: str) -> dict[str, Any]:
 
 
 def resident(key: str) -> int:
-    """Return a size in bytes from the state of this process."""
+    """Return a size in bytes from the status of this process."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(key + ":"):
             return 1024 * int(line.split()[1])
@@ -192,7 +192,7 @@ def resident(key: str) -> int:
 
 
 def growth(max_gib: float, out: Path) -> None:
-    """Time an epoch while the rows double, as long as X fits in ``max_gib``."""
+    """Time an epoch as the rows double, as long as X fits in ``max_gib``."""
     results = []
     for make in (dense_rows, sparse_rows):
         n_rows, per_row = 2**12, make(1).n_bytes

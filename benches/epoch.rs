@@ -195,7 +195,7 @@ fn epoch<S: Solver>(solver: &S, problem: &Problem<'_>) -> Duration {
     };
     let fit = solver
         .solve(problem, &budget, None, &mut NoMonitor)
-        .expect("nobody interrupts");
+        .expect("not interrupted");
     let [start, end] = fit.history[..] else {
         panic!("{} evaluations", fit.history.len());
     };

@@ -1,4 +1,4 @@
-"""What the convergence grid says: counts, lists, a table and a picture."""
+"""Report on the convergence grid: counts, lists, a table and a picture."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ Colour = tuple[float, float, float]
 
 # Promised relative gaps of the default and the exact fits.
 TARGET, EXACT = 1e-4, 1e-9
-# Cells up to so many columns are counted apart: there, default settings should do.
+# Cells with at most this many columns are counted separately: default settings should
+# suffice there.
 FEW_COLUMNS = 3000
-# How much longer than the plain algorithm the default may take, where that is quick;
-# differences below the slack, in seconds, are noise.
+# How much longer than the plain algorithm the default may take where the latter is
+# quick; differences below the slack, in seconds, are noise.
 RATIO, SLACK = 1.2, 1e-3
 
 GREEN, GREY, BLACK = "#3a9d5d", "#c8c8c8", "#222222"
@@ -51,7 +52,7 @@ def seconds_of(fit: Fit) -> float:
 
 
 def relative_gap(fit: Fit) -> float:
-    """Return the gap relative to the objective, infinite if there is none."""
+    """Return the gap relative to the objective, infinite if there is no gap."""
     primal, gap = fit.get("primal", np.inf), fit.get("gap", np.inf)
     if not np.isfinite(primal + gap):
         return np.inf
@@ -61,18 +62,18 @@ def relative_gap(fit: Fit) -> float:
 
 
 def is_certified(fit: Fit, tol: float = TARGET) -> bool:
-    """Return whether a fit proved what was wanted, of the model that it returned."""
+    """Return whether a fit proved the target for the model that it returned."""
     return bool(fit.get("agrees", False)) and relative_gap(fit) <= tol
 
 
 def lowest(cell: Cell) -> float:
-    """Return the lowest objective that is known."""
+    """Return the lowest known objective."""
     found = (fit.get("objective") for fit in cell["fits"].values())
     return min((value for value in found if value is not None), default=np.inf)
 
 
 def distance(cell: Cell, fit: Fit) -> float:
-    """Return how far a model is from the lowest objective, relatively."""
+    """Return the relative distance of a model from the lowest objective."""
     objective, best = fit.get("objective"), lowest(cell)
     if objective is None:
         return np.inf
@@ -82,14 +83,14 @@ def distance(cell: Cell, fit: Fit) -> float:
 
 
 def is_slower(cell: Cell) -> bool:
-    """Return whether the default takes longer than where it should not."""
+    """Return whether the default takes longer than it should."""
     default, plain = (cell["fits"].get(kind, {}) for kind in ("default", "plain"))
     both = "seconds" in default and plain.get("end") == "converged"
     return both and seconds_of(default) > RATIO * seconds_of(plain)
 
 
 def contradictions(cell: Cell) -> list[str]:
-    """Say where a certificate is contradicted: a bug, here or in the solver."""
+    """List contradicted certificates: a bug, here or in the solver."""
     found = []
     for kind, fit in cell["fits"].items():
         if "primal" not in fit:
@@ -137,7 +138,7 @@ def ended(fit: Fit) -> str:
 
 
 def cell_line(cell: Cell) -> str:
-    """Describe a cell in a line, for those who watch."""
+    """Describe a cell in one line of progress output."""
     parts = [cell_name(cell)]
     for kind, fit in cell["fits"].items():
         if kind == "sklearn":
@@ -166,7 +167,7 @@ def markdown(run: Run) -> str:
 
 
 def summary(cells: Sequence[Cell]) -> str:
-    """Say of each promise how often it is kept, and where it is not."""
+    """Say how often each promise is kept, and where it is not."""
     lines = ["## Summary", ""]
     wrong = [f"{cell_name(c)}: {text}" for c in cells for text in contradictions(c)]
     if wrong:
@@ -314,7 +315,7 @@ def table(cells: Sequence[Cell]) -> str:
 
 
 def marks(cell: Cell) -> str:
-    """Write what came of a cell, as short as can be."""
+    """Write the result of a cell as briefly as possible."""
     letters = {"max_time": "T", "max_iter": "I", "killed": "K", "converged": "!"}
     ours, peer = cell["fits"]["default"], cell["fits"].get("sklearn")
     if is_certified(ours):
@@ -331,13 +332,13 @@ def marks(cell: Cell) -> str:
 
 
 def bracket(reached: float, letter: str) -> str:
-    """Write what was reached instead of the target, and why there is no more."""
+    """Write what was reached instead of the target, and why the fit ended."""
     number = f"{reached:.0e}" if np.isfinite(reached) else ""
     return f"({' '.join(part for part in (number, letter) if part)})"
 
 
 def draw(run: Run, path: Path) -> None:
-    """Draw the grid of ours, and beside it that of scikit-learn."""
+    """Draw our grid next to that of scikit-learn."""
     cells = run["cells"]
     rows, columns = rows_of(cells), columns_of(cells)
     height = 2.6 + 0.19 * len(rows)
@@ -396,14 +397,14 @@ def n_text(cells: Sequence[Cell], good: Callable[[Cell], bool]) -> str:
 
 
 def sklearn_title(cells: Iterable[Cell]) -> str:
-    """Write how many cells scikit-learn solves, of those that it knows."""
+    """Write how many of the cells that it supports scikit-learn solves."""
     tried = [cell for cell in cells if "sklearn" in cell["fits"]]
     good = n_text(tried, lambda c: distance(c, c["fits"]["sklearn"]) <= TARGET)
     return f"scikit-learn's default: {good} solved"
 
 
 def ours_colour(cell: Cell) -> Colour:
-    """Return the colour of a cell of ours."""
+    """Return the colour of one of our cells."""
     fit = cell["fits"]["default"]
     return to_rgb(GREEN) if is_certified(fit) else shade(relative_gap(fit))
 
@@ -418,7 +419,7 @@ def sklearn_colour(cell: Cell) -> Colour:
 
 
 def shade(reached: float) -> Colour:
-    """Return a darker red for what is farther from the target."""
+    """Return a red that is darker the farther the target."""
     return to_rgb(REDS(SHADES(reached)) if np.isfinite(reached) else BLACK)
 
 

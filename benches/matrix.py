@@ -1,10 +1,10 @@
-"""The convergence grid: whether default settings do for data as they come.
+"""The convergence grid: whether default settings suffice for raw data.
 
-Every cell is one data set, raw as it is stored and nothing scaled, with one loss, one
-``C``, and an intercept or none. In each, these fits are made and judged by the same
-function outside the solvers, ``P(w, b) = mean(loss) + |w|^2 / (2 C n)``:
+Every cell is one data set, as stored and without scaling, with one loss, one ``C``, and
+an intercept or none. Each cell runs the following fits, judged by the same function
+outside the solvers, ``P(w, b) = mean(loss) + |w|^2 / (2 C n)``:
 
-- default: ``Sdca`` with default settings and a limit of time. The cell is certified if
+- default: ``Sdca`` with default settings and a time limit. The cell is certified if
   the certificate proves a relative gap of 1e-4 and its objective is the model's;
 - exact: the same with ``tol=1e-9``, on sets of at most 500 columns;
 - plain: ``accelerate=False``, at most 50 epochs. Where that converges, the default
@@ -13,15 +13,15 @@ function outside the solvers, ``P(w, b) = mean(loss) + |w|^2 / (2 C n)``:
   settings. It solves a cell if its objective is within 1e-4, relatively, of the lowest
   that any fit found there.
 
-Every fit has a process of its own, which is killed if it takes too long; that, or a
+Every fit runs in its own process, which is killed if it takes too long; that, or a
 crash, is a result like any other. Times are those of ``fit`` alone, on one thread; fits
-below 0.05 s are done three times and the shortest counts. LinearSVC and LinearSVR
+below 0.05 s are run three times and the shortest counts. LinearSVC and LinearSVR
 regularise their intercept, so with one they solve a slightly different problem.
 
-Data are looked for in the folder that SDCA_RS_DATA names, or downloaded by
-scikit-learn's fetchers where these have them; what is missing is named. Results are
-saved after each cell, to be continued with ``--resume`` (which also adds kinds of fits
-that were skipped) and drawn again with ``--render``: ``matrix-LABEL.json``, ``.md`` and
+Data are read from the folder in SDCA_RS_DATA or, where possible, downloaded by
+scikit-learn's fetchers; missing sets are listed. Results are saved after each cell.
+``--resume`` continues them (and adds kinds of fits that were skipped) and ``--render``
+draws them again: ``matrix-LABEL.json``, ``.md`` and
 ``.png``. Two runs of the same settings on different cells can be merged.
 
     python benches/matrix.py --quick
@@ -43,7 +43,7 @@ from typing import Any
 
 from compare import THREAD_VARIABLES
 
-# Before anything is imported that would start threads.
+# Before any import that would start threads.
 os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
 
 import grid_report
@@ -89,7 +89,7 @@ MAX_EXACT_COLUMNS = 500
 PLAIN_EPOCHS = 50
 # Fits shorter than this are repeated, and the shortest time counts.
 SHORT = 0.05
-# The objective that a certificate names is the model's if they agree to this.
+# A certificate's objective counts as the model's if they agree to this.
 AGREEMENT = 1e-9
 
 Cell = dict[str, Any]
@@ -194,7 +194,7 @@ def main() -> None:
 
 
 def started(args: argparse.Namespace) -> dict[str, Any]:
-    """Return results without any cell."""
+    """Return empty results."""
     return {
         "label": args.label,
         "cap": args.cap,
@@ -207,7 +207,7 @@ def started(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def check_same_conditions(runs: list[dict[str, Any]]) -> None:
-    """Refuse to put together what was measured under different conditions."""
+    """Refuse to combine results that were measured under different conditions."""
 
     def conditions(run: dict[str, Any]) -> dict[str, Any]:
         named = {key: run[key] for key in ("cap", "peer_cap", "max_iter")}
@@ -232,12 +232,12 @@ def merged(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def key_of(cell: Cell) -> tuple[str, str, float, bool]:
-    """Return what tells a cell from all others."""
+    """Return what identifies a cell."""
     return cell["set"], cell["loss"], cell["C"], cell["intercept"]
 
 
 def measure_cells(args: argparse.Namespace, run: dict[str, Any], path: Path) -> None:
-    """Make all fits of all cells, except those that the run has already."""
+    """Run all fits of all cells, except those already in the results."""
     warm_up()
     cells = {key_of(cell): cell for cell in run["cells"]}
     for name in args.sets:
@@ -278,7 +278,7 @@ def empty_cells(args: argparse.Namespace, data: DataSet) -> Iterator[Cell]:
 
 
 def fill(cell: Cell, data: DataSet, args: argparse.Namespace) -> None:
-    """Make the fits that a cell lacks."""
+    """Run the fits that a cell lacks."""
     problem = Problem(data, cell["loss"], cell["C"])
     fits = cell["fits"]
     for kind in args.kinds:
@@ -286,7 +286,7 @@ def fill(cell: Cell, data: DataSet, args: argparse.Namespace) -> None:
         if kind not in fits and estimator is not None:
             fits[kind] = fit_apart(estimator, problem, limit_of(kind, args))
             if kind == "plain" and grid_report.is_slower(cell):
-                # Other work on the machine must not decide this, so both once more.
+                # Other work on the machine must not decide this, so repeat both.
                 for again in ("default", "plain"):
                     repeated = estimator_of(again, cell, args)
                     result = fit_apart(repeated, problem, limit_of(again, args))
@@ -296,7 +296,7 @@ def fill(cell: Cell, data: DataSet, args: argparse.Namespace) -> None:
 
 
 def limit_of(kind: str, args: argparse.Namespace) -> float:
-    """Return after how many seconds a fit is killed; ours should end by itself."""
+    """Return the seconds after which a fit is killed; ours should end by itself."""
     return float(args.peer_cap if kind == "sklearn" else 2 * args.cap + 30)
 
 
@@ -318,7 +318,7 @@ def estimator_of(kind: str, cell: Cell, args: argparse.Namespace) -> Any:
 
 
 def sklearn_default(loss: str, C: float, intercept: bool) -> Any:
-    """Return scikit-learn's estimator for a loss, or None, told only the problem."""
+    """Return scikit-learn's estimator for a loss, or None, otherwise with defaults."""
     if loss in ("hinge", "squared_hinge"):
         return LinearSVC(loss=loss, C=C, fit_intercept=intercept)
     if loss == "log":
@@ -332,7 +332,7 @@ def sklearn_default(loss: str, C: float, intercept: bool) -> Any:
 
 
 def warm_up() -> None:
-    """Have every estimator import what it needs, by fits of tiny data."""
+    """Make every estimator import what it needs, by tiny fits."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 5))
     y = np.where(X[:, 0] + rng.normal(size=40) > 0, 1.0, -1.0)
@@ -359,10 +359,10 @@ def fit_apart(estimator: Any, problem: Problem, limit: float) -> Result:
 
 
 def agrees(problem: Problem, coef: Floats, intercept: float, primal: float) -> bool:
-    """Return whether the objective that a certificate names is the model's."""
+    """Return whether a certificate's objective is the model's."""
     objective = problem.objective(coef, intercept)
     apart = abs(objective - primal)
-    # The rounding is worked out only where it matters.
+    # The rounding error is computed only where it matters.
     return bool(
         apart <= AGREEMENT * abs(objective)
         or apart <= problem.rounding(coef, intercept)
@@ -370,7 +370,7 @@ def agrees(problem: Problem, coef: Floats, intercept: float, primal: float) -> b
 
 
 def timed_fit(estimator: Any, problem: Problem) -> Result:
-    """Fit, the shortest of several times if it is short."""
+    """Fit; take the shortest of several times if it is short."""
     seconds = np.inf
     for _ in range(measure.REPETITIONS):
         # scikit-learn's defaults draw from the global state.
@@ -398,7 +398,7 @@ def timed_fit(estimator: Any, problem: Problem) -> Result:
 
 
 def in_child(work: Callable[[], Result], limit: float) -> Result:
-    """Return what a forked process makes, or how it failed."""
+    """Return the result of a forked process, or how it failed."""
     receiver, sender = Fork.Pipe(duplex=False)
     process = Fork.Process(target=send, args=(sender, work), daemon=True)
     process.start()
@@ -418,7 +418,7 @@ def in_child(work: Callable[[], Result], limit: float) -> Result:
 
 
 def send(sender: Connection, work: Callable[[], Result]) -> None:
-    """Send a result, or what was thrown instead of one."""
+    """Send a result, or the exception raised instead."""
     try:
         sender.send(work())
     except Exception as error:

@@ -24,24 +24,24 @@ from sets import DataSet, MissingDataError, Problem, load, losses_of
 from threadpoolctl import threadpool_info
 
 LOOSEST, TIGHTEST = 0.1, 1e-10
-# Tolerances become smaller by half a power of ten where fits are short, else to the
-# next whole one: those are the accuracies that count.
+# Tolerances decrease by half a power of ten where fits are short, otherwise to the next
+# whole power: those are the accuracies that count.
 QUICK_FIT = 0.5
 ACCURACIES = (1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
 MANY_ITERATIONS = 10_000_000
 # Fits shorter than this are repeated, and the shortest time counts.
 SHORT, REPETITIONS = 0.2, 3
-# What a peer may take for a fit: so many times as long as ours to prove an accuracy of
-# 1e-6, but some time in any case, and never more than the cap. LIBLINEAR through
-# scikit-learn has more room, for the ratio to it not to be a bound where it is large.
+# Time limit of a peer's fit: a multiple of the time in which ours proves an accuracy of
+# 1e-6, with a minimum, and never more than the cap. LIBLINEAR through scikit-learn gets
+# more, so that large ratios to it are measured rather than bounds.
 ROOM, LIBLINEAR_ROOM, LEAST_CAP, PROVEN = 2.0, 10.0, 0.5, 1e-6
-# How the numbers of iterations grow if these are varied, instead of a tolerance.
+# Growth of the number of iterations, if that is varied instead of a tolerance.
 GROWTH = 1.5
-# So many fits in a row without progress end a sweep. The primal objective of a dual
-# method goes up and down with its passes.
+# This many consecutive fits without progress end a sweep. The primal objective of a
+# dual method goes up and down from pass to pass.
 PATIENCE = {"tolerance": 5, "iterations": 10}
-# Containers inside so many others have a line of the file each, not one for each item:
-# a solver of a row with all its fits, or a fit of a cell.
+# Containers at this depth take one line of the file each, not one per item: a solver of
+# a row with all its fits, or a fit of a cell.
 ONE_LINE_DEPTH = 4
 DISTRIBUTIONS = (
     "sdca-rs",
@@ -70,7 +70,7 @@ class Fit:
 
 @dataclass
 class Record:
-    """What a solver did in a row: its fits, and why there are no more."""
+    """The results of a solver in a row: its fits, and why the sweep ended."""
 
     solver: str
     liblinear: bool
@@ -134,7 +134,7 @@ def measure_row(problem: Problem, peers: Sequence[Peer], cap: float) -> dict[str
 
 
 def cap_of_peers(ours: Record, cap: float, room: float) -> float:
-    """Return what a peer's fit may take, by the time in which ours proves 1e-6."""
+    """Return the time limit of a peer's fit, from our time to prove 1e-6."""
     proofs = [
         fit.seconds for fit in ours.fits if fit.tol <= 1.01 * PROVEN and not fit.limited
     ]
@@ -150,9 +150,9 @@ def lowest(records: Sequence[Record]) -> float:
 class Sweep:
     """Fits of one solver on one problem, none much longer than the cap.
 
-    It ends when the objective agrees with the lowest of the other solvers to the last
-    accuracy; when the cap would be exceeded; or when several fits in a row, longer than
-    those before, do not lower the objective.
+    The sweep ends when the objective agrees with the lowest of the other solvers to the
+    highest accuracy, when the cap would be exceeded, or when several consecutive fits,
+    each longer than those before, do not lower the objective.
     """
 
     def __init__(self, peer: Peer, problem: Problem, cap: float, lowest: float) -> None:
@@ -165,7 +165,7 @@ class Sweep:
         self.in_vain = 0
 
     def run(self) -> Record:
-        """Make all fits."""
+        """Run all fits."""
         self.record.end = self.peer.missing or self.peer.unfit(self.problem)
         if self.record.end:
             return self.record
@@ -176,12 +176,12 @@ class Sweep:
         except OverCapError:
             self.record.end = "> cap: interrupted"
         except Exception as error:
-            # Whatever a library throws is a result of it, not the end of the benchmark.
+            # Any exception of a library is its result, not the end of the benchmark.
             self.record.end = f"failed: {type(error).__name__}: {error}"
         return self.record
 
     def _tolerances(self) -> Iterator[str]:
-        """Make tolerances smaller; yield after each fit why to stop, or nothing."""
+        """Decrease tolerances; yield a reason to stop, or nothing, after each fit."""
         if self.peer.bound != "growth":
             yield self._fit(TIGHTEST, 1)
             if self._last.seconds > self.cap:
@@ -198,7 +198,7 @@ class Sweep:
             halves += 1 if self._last.seconds <= QUICK_FIT else 2 - halves % 2
 
     def _iterations(self) -> Iterator[str]:
-        """Make more iterations; yield after each fit why to stop, or nothing."""
+        """Increase iterations; yield a reason to stop, or nothing, after each fit."""
         count = 1
         while True:
             end = self._fit(TIGHTEST, count)
@@ -208,7 +208,7 @@ class Sweep:
             count = more
 
     def _growth_end(self) -> str:
-        """Stop what cannot be bounded if its next fit may take too long."""
+        """Stop a solver without a time limit if its next fit may take too long."""
         if self.peer.bound != "growth" or len(self.record.fits) < 2:
             return ""
         before, last = (fit.seconds for fit in self.record.fits[-2:])
@@ -231,7 +231,7 @@ class Sweep:
         return self.record.fits[-1]
 
     def _fit(self, tol: float, max_iter: int) -> str:
-        """Fit and record; return why to stop, or nothing."""
+        """Fit and record; return a reason to stop, or nothing."""
         fit = timed_fit(self.peer, self.problem, tol, max_iter, self.cap)
         again = bool(self.record.fits) and fit.objective == self._last.objective
         self.record.fits.append(fit)
@@ -240,7 +240,7 @@ class Sweep:
         apart = abs(fit.objective - self.lowest)
         if np.isfinite(self.lowest) and apart <= ACCURACIES[-1] * self.lowest:
             return "reached the last accuracy"
-        # A tolerance can be too loose to matter, so that the fit is the same.
+        # A tolerance can be too loose to matter, so that the fit is unchanged.
         if fit.objective >= self.best * (1 - 1e-11) and (not again or tol < 1e-6):
             self.in_vain += 1
         else:
@@ -278,7 +278,7 @@ def timed_fit(
 
 @contextmanager
 def quiet() -> Iterator[list[warnings.WarningMessage]]:
-    """Keep the garbage collector out, collect warnings, and let overflows be."""
+    """Disable the garbage collector, collect warnings, and ignore overflows."""
     gc.disable()
     try:
         with (
@@ -293,7 +293,7 @@ def quiet() -> Iterator[list[warnings.WarningMessage]]:
 
 @contextmanager
 def alarm(seconds: float) -> Iterator[None]:
-    """Interrupt what loops in Python after so many seconds; 0 is never."""
+    """Interrupt Python loops after this many seconds; 0 means never."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise OverCapError
@@ -308,7 +308,7 @@ def alarm(seconds: float) -> Iterator[None]:
 
 
 def warm_up(peers: Sequence[Peer]) -> None:
-    """Have every solver import and compile what it needs, on tiny data."""
+    """Make every solver import and compile what it needs, on tiny data."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 5))
     y = np.where(X[:, 0] + rng.normal(size=40) > 0, 1.0, -1.0)
@@ -318,7 +318,7 @@ def warm_up(peers: Sequence[Peer]) -> None:
             continue
         for loss, name in peer.losses.items():
             for data in (DataSet("tiny", X, y), DataSet("tiny", sp.csr_matrix(X), y)):
-                # What fails fails again where it matters, and is reported there.
+                # A failure here occurs again in the measurement and is reported there.
                 with quiet(), suppress(Exception):
                     peer.fit(Problem(data, loss, 1.0), name, 1e-2, 5)
 
@@ -349,7 +349,7 @@ def version(name: str) -> str:
 
 
 def cpu_model() -> str:
-    """Return what the processor calls itself."""
+    """Return the name of the processor."""
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text().splitlines():
@@ -364,14 +364,14 @@ def memory_bytes() -> int:
 
 
 def save(run: dict[str, Any], path: Path) -> None:
-    """Write the results, so that an interruption leaves the old or the new file."""
+    """Write the results so that an interruption leaves the old or the new file."""
     partial = path.with_suffix(".partial")
     partial.write_text(json_lines(run) + "\n")
     partial.replace(path)
 
 
 def json_lines(value: Any, depth: int = 0) -> str:
-    """Return JSON with a line for each item, down to a depth; the keys are strings."""
+    """Return JSON with one line per item, down to a depth; the keys are strings."""
     if depth == ONE_LINE_DEPTH or not value or not isinstance(value, dict | list):
         return json.dumps(value)
     if isinstance(value, dict):
@@ -389,7 +389,7 @@ def json_lines(value: Any, depth: int = 0) -> str:
 def row_keys(
     sets: Sequence[str], losses: Sequence[str], Cs: Sequence[float]
 ) -> list[tuple[str, str, float]]:
-    """Return the rows of the table: a loss of a set, and C."""
+    """Return the rows of the table: a set, a loss and C."""
     return [
         (name, loss, C)
         for name in sets

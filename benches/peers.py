@@ -1,21 +1,21 @@
-"""The solvers that are compared, each told the same problem in its own words.
+"""The solvers to compare, each set up for the same problem in its own parameters.
 
 Ours is ``P(w) = mean(loss) + lam/2 |w|^2`` with ``lam = 1 / (C n)``, so that ``C n P``
-is scikit-learn's and LIBLINEAR's ``C sum(loss) + |w|^2 / 2``. What the others need:
+is scikit-learn's and LIBLINEAR's ``C sum(loss) + |w|^2 / 2``. The others need:
 
 - squared loss: ours is ``(p - y)^2 / 2``, so Ridge's ``alpha`` is ``1 / C``, and
   support vector regression, whose squared loss is not halved, gets ``C / 2``;
 - absolute loss: support vector regression with ``epsilon = 0``;
-- SGD: ``alpha = lam``; weights of the second half of the run are averaged, the best of
-  its settings at equal passes; losses with squares need the rate ``invscaling``;
+- SGD: ``alpha = lam``; weights of the second half of the run are averaged, which is its
+  best setting at equal passes; squared losses need the rate ``invscaling``;
 - cyanure: ``lambda_1 = lam``; its squared hinge is half of ours: ``lam / 2``;
 - Snap ML: ``regularizer = 1 / C``;
 - skglm: ``L2(alpha=lam)``; its LinearSVC takes ``C``, and more and shorter subproblems
-  than by default, with which it does not converge.
+  than the default, which does not converge.
 
-No solver fits an intercept. Nobody here has the absolute loss with an L2 penalty but
-LIBLINEAR and SGD: scikit-learn's QuantileRegressor and skglm's quantile regression have
-an L1 penalty.
+No solver fits an intercept. Only LIBLINEAR and SGD have the absolute loss with an L2
+penalty: scikit-learn's QuantileRegressor and skglm's quantile regression have an L1
+penalty.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_HESSIAN_COLUMNS = 10_000
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a solver that is no estimator returns."""
+    """The result of a solver that is not an estimator."""
 
     coef_: Floats
     n_iter_: int | None = None
@@ -52,7 +52,7 @@ class Peer:
     Attributes
     ----------
     name, distribution : str
-        As shown, and as pip knows it.
+        Its display name and its name on PyPI.
     losses : mapping of str to str
         The losses that it can minimise: our name, its name.
     fit : callable
@@ -62,7 +62,7 @@ class Peer:
         What is varied.
     bound : {"iterations", "alarm", "growth"}
         How a fit is kept within the cap: by its limit of iterations; also by an alarm,
-        which interrupts what loops in Python; or by predicting it from those before.
+        which interrupts Python loops; or by a prediction from earlier fits.
     needs_hessian : bool
         Whether it forms a matrix of columns times columns.
     through_liblinear : bool
@@ -87,7 +87,7 @@ class Peer:
             object.__setattr__(self, "missing", reason)
 
     def unfit(self, problem: Problem) -> str:
-        """Say why it is not tried on a problem, or nothing."""
+        """Return why it is not tried on a problem, or nothing."""
         columns = problem.X.shape[1]
         if self.needs_hessian and columns > MAX_HESSIAN_COLUMNS:
             return f"skipped: {columns} x {columns} matrix"
@@ -95,7 +95,7 @@ class Peer:
 
 
 def same(*names: str) -> dict[str, str]:
-    """Return losses that a library calls as we do."""
+    """Return losses that a library names as we do."""
     return {name: name for name in names}
 
 
@@ -218,12 +218,12 @@ def ridge(solver: str) -> Peer:
 
 
 def sgd() -> Peer:
-    """scikit-learn's SGD, the second half of whose steps is averaged."""
+    """scikit-learn's SGD, averaging the second half of its steps."""
     from sklearn.linear_model import SGDClassifier, SGDRegressor
 
     def fit(problem: Problem, loss: str, tol: float, max_iter: int) -> Any:
         classifies = problem.loss in ("hinge", "squared_hinge", "log")
-        # The optimal rate diverges if the gradients have no bound.
+        # The optimal rate diverges if gradients are unbounded.
         is_square = problem.loss in ("squared_hinge", "squared")
         kind = SGDClassifier if classifies else SGDRegressor
         return kind(
@@ -248,10 +248,10 @@ def sgd() -> Peer:
 
 
 def liblinear(name: str, solvers: Mapping[str, str]) -> Peer:
-    """LIBLINEAR by its own interface, which has no limit of passes to set.
+    """LIBLINEAR through its own interface, which has no setting for the passes.
 
-    It ends its dual methods after 300, and where there is a primal method for the same
-    problem, goes on with that.
+    It ends its dual methods after 300 passes and continues with a primal method if
+    there is one for the same problem.
     """
 
     def fit(problem: Problem, loss: str, tol: float, max_iter: int) -> Fitted:
@@ -263,7 +263,7 @@ def liblinear(name: str, solvers: Mapping[str, str]) -> Peer:
         # It reads a dense matrix entry by entry, in Python.
         model = train(as_problem(problem.y, sp.csr_matrix(problem.X)), options)
         coef = np.array(model.w[: model.nr_feature])
-        # The first label that it meets is the positive one.
+        # The first label in the data is the positive one.
         is_regression = problem.loss in ("squared", "absolute")
         return Fitted(coef if is_regression else coef * model.label[0])
 
@@ -271,7 +271,7 @@ def liblinear(name: str, solvers: Mapping[str, str]) -> Peer:
 
 
 def snap(model: str, losses: Mapping[str, str], dual: bool, n_jobs: int | None) -> Peer:
-    """Snap ML, whose passes are what is varied."""
+    """Snap ML, varying the number of passes."""
 
     def fit(problem: Problem, loss: str, tol: float, max_iter: int) -> Any:
         import snapml
@@ -364,7 +364,7 @@ def skglm_lbfgs() -> Peer:
 
 
 def all_peers() -> list[Peer]:
-    """Return all, ours first."""
+    """Return all solvers, ours first."""
     svm = {"hinge": "3", "squared_hinge": "1", "log": "7"}
     return [
         sdca(),
@@ -393,5 +393,5 @@ def all_peers() -> list[Peer]:
 
 
 def threaded_peers(n_jobs: int) -> list[Peer]:
-    """Return those that can use threads, each with one and with several."""
+    """Return the solvers that can use threads, each with one and with several."""
     return [sdca(), sdca(n_jobs), *snaps(), *snaps(n_jobs)]

@@ -1,4 +1,4 @@
-"""Tables and pictures of what was measured."""
+"""Tables and pictures of the measurements."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def first_of(times: dict[str, float]) -> tuple[str, float]:
 
 
 def liblinear_time(row: Row, accuracy: float) -> float:
-    """Return the time of LIBLINEAR through scikit-learn at the better of its forms."""
+    """Return the time of LIBLINEAR through scikit-learn in the better of its forms."""
     forms = (s for s in row["solvers"] if s["liblinear"])
     return min((time_to(row, s, accuracy) for s in forms), default=np.inf)
 
@@ -82,7 +82,7 @@ def ratio_text(
 
 
 def seconds_text(seconds: float) -> str:
-    """Write a time, or a dash for one that is not known."""
+    """Write a time, or a dash if it is unknown."""
     return "-" if np.isinf(seconds) else f"{seconds:.3g}"
 
 
@@ -137,7 +137,7 @@ def brief_table(rows: Sequence[Row]) -> str:
 
 
 def brief(row: Row) -> list[str]:
-    """Write our time to 1e-4, and the fastest peer's in units of ours."""
+    """Write our time to 1e-4, and the fastest peer's relative to ours."""
     cells = [seconds_text(ours_and_peers(row, 1e-4)[0])]
     for accuracy in (1e-4, 1e-6):
         ours, peers = ours_and_peers(row, accuracy)
@@ -177,7 +177,7 @@ def markdown_table(lines: Iterable[Sequence[str]]) -> str:
 
 
 def without(row: Row) -> str:
-    """Name the peers that do not reach 1e-4, each with the reason."""
+    """List the peers that do not reach 1e-4, each with the reason."""
     late = [s for s in row["solvers"] if np.isinf(time_to(row, s, 1e-4))]
     return "; ".join(f"{s['solver']} ({s['end'].partition(':')[0]})" for s in late)
 
@@ -286,7 +286,7 @@ def failures(run: Run) -> str:
 
 
 def draw(run: Run, path: Path) -> None:
-    """Draw time against accuracy, a panel for each row, ours thick."""
+    """Draw time against accuracy, one panel per row, with our line thick."""
     rows = run["rows"]
     names = list(dict.fromkeys(s["solver"] for row in rows for s in row["solvers"]))
     styles = dict(zip(names, _styles(), strict=False))
@@ -337,7 +337,7 @@ def draw_row(axis: Any, row: Row, styles: dict[str, dict[str, Any]]) -> dict[str
             for seconds, value in _points(solver)
             if value < 2 * best
         ]
-        # From the most accurate on, only fits that are shorter than all of those.
+        # Starting with the most accurate, keep only fits shorter than all before.
         frontier: list[tuple[float, float]] = []
         for distance, seconds in sorted(points):
             if not frontier or seconds < frontier[-1][1]:

@@ -1,7 +1,7 @@
-"""Fit a matrix of more entries than 31 bits count, to see that all of them count.
+"""Fit a matrix with more than 2^31 entries, to check that all of them count.
 
-Run by hand on a machine with 24 GB: ``python benches/scale.py [dense | sparse]``. The
-model is known beforehand, and differs for the rows beyond entry 2^31.
+Run manually on a machine with 24 GB: ``python benches/scale.py [dense | sparse]``. The
+model is known in advance, and differs for the rows beyond entry 2^31.
 """
 
 import resource
@@ -52,7 +52,7 @@ def sparse():
 
 
 def some_rows(X, rows):
-    """Take consecutive rows. Of int32 indices, scipy would copy all as int64 first."""
+    """Take consecutive rows. scipy would first copy all int32 indices as int64."""
     if isinstance(X, np.ndarray):
         return X[rows]
     start, stop, _ = rows.indices(X.shape[0])
@@ -71,7 +71,7 @@ def main(kind):
     for part in range(0, n_rows, 10**6):
         rows = slice(part, part + 10**6)
         y[rows] = some_rows(X, rows) @ w
-    # Beyond entry 2^31 the labels are turned: to miss these rows shows.
+    # Beyond entry 2^31 the labels are flipped, so ignoring these rows would show.
     late = 2**31 // (n_cols if kind == "dense" else PER_ROW)
     y[late:] += 3.0
     n_entries = X.size if kind == "dense" else len(X.data)

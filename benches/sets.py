@@ -1,4 +1,4 @@
-"""Data sets of the benchmark, and the one problem that all solvers must solve."""
+"""Data sets of the benchmark, and the problem that all solvers must solve."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from sklearn.datasets import (
 )
 
 Floats: TypeAlias = NDArray[np.float64]
-# An array or a CSR matrix; and targets as they are stored.
+# An array or a CSR matrix, and targets as stored.
 Matrix: TypeAlias = Any
 Targets: TypeAlias = NDArray[Any]
 Raw: TypeAlias = tuple[Matrix, Targets]
 
 CLASSIFICATION = ("hinge", "squared_hinge", "log")
 REGRESSION = ("squared", "absolute")
-# The digit that is told from all others.
+# The digit to distinguish from all others.
 DIGIT = 8
-# The shape parameters of the losses that have one, as they are by default.
+# Default shape parameters of the losses that have one.
 GAMMA, DELTA, EPSILON, QUANTILE = 1.0, 1.35, 0.1, 0.5
 
 
 class MissingDataError(Exception):
-    """A data set cannot be had here; the message says why."""
+    """A data set is not available; the message says why."""
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set, whose labels, if it has classes, are -1 and +1."""
+    """A data set; class labels are -1 and +1."""
 
     name: str
     X: Matrix
@@ -83,16 +83,16 @@ class Problem:
 
     @cached_property
     def lam(self) -> float:
-        """The factor of ``|w|^2 / 2`` beside the mean of the losses."""
+        """The factor of ``|w|^2 / 2`` relative to the mean of the losses."""
         return 1 / (self.C * len(self.y))
 
     def objective(self, w: Floats, b: float = 0.0) -> float:
-        """Return ``P(w, b)``: what every solver is judged by."""
+        """Return ``P(w, b)``, by which every solver is judged."""
         p = self.X @ w + b
         return float(losses(self.loss, p, self.y).mean() + self.lam / 2 * (w @ w))
 
     def rounding(self, w: Floats, b: float = 0.0) -> float:
-        """Return by how much rounding in the predictions may change ``P(w, b)``."""
+        """Return how much rounding of the predictions may change ``P(w, b)``."""
         p = self.X @ w + b
         apart = 8 * np.finfo(np.float64).eps * (abs(self.X) @ np.abs(w) + abs(b))
         above, below = (losses(self.loss, q, self.y) for q in (p + apart, p - apart))
@@ -128,8 +128,8 @@ def losses(loss: str, p: Floats, y: Floats) -> Floats:
 def load(name: str) -> DataSet:
     """Load a set by its name in ``SETS``, or say why it is missing.
 
-    Pixels are brought to 0..1 and some columns standardised; so are targets that are
-    numbers, as no solver of the comparison fits an intercept.
+    Pixels are scaled to 0..1 and some columns standardised, and so are numeric targets,
+    because no solver in the comparison fits an intercept.
     """
     source = SETS[name]
     X, y = source.read(name)
@@ -139,7 +139,7 @@ def load(name: str) -> DataSet:
 
 @lru_cache(maxsize=1)
 def load_raw(name: str) -> DataSet:
-    """Load a set as it is stored, nothing scaled, or say why it is missing."""
+    """Load a set as stored, without scaling, or say why it is missing."""
     source = SETS[name]
     X, y = source.read(name)
     if not sp.issparse(X):
@@ -154,14 +154,14 @@ def is_regression(name: str) -> bool:
 
 
 def losses_of(name: str) -> tuple[str, ...]:
-    """Return the losses that suit a set."""
+    """Return the losses for a set."""
     return REGRESSION if is_regression(name) else CLASSIFICATION
 
 
 def _stored(name: str) -> Raw:
-    """Read ``name.npz`` in the folder that ``SDCA_RS_DATA`` names.
+    """Read ``name.npz`` from the folder in ``SDCA_RS_DATA``.
 
-    Dense sets hold ``X, y``; sparse ones ``data`` (one value, if all are the same),
+    Dense sets hold ``X, y``; sparse ones ``data`` (one value if all are equal),
     ``dindices`` (differences of the column indices), ``indptr``, ``shape`` and ``y``.
     """
     folder = os.environ.get("SDCA_RS_DATA")
@@ -180,13 +180,13 @@ def _stored(name: str) -> Raw:
 
 
 def _stored_or(fetch: Callable[[], Raw]) -> Callable[[str], Raw]:
-    """Read a set, or else have ``fetch()`` download it by scikit-learn's fetchers."""
+    """Read a set, or download it with ``fetch()``, one of scikit-learn's fetchers."""
 
     def read(name: str) -> Raw:
         try:
             return _stored(name)
         except MissingDataError as missing:
-            # A network that answers nothing must not hold up the rest.
+            # A network that does not respond must not block the rest.
             socket.setdefaulttimeout(20)
             try:
                 return fetch()
@@ -218,7 +218,7 @@ def _mnist() -> Raw:
 def _skin() -> Raw:
     """Download the skin colours; class 1 is skin."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the one that announces a second attempt
+        warnings.simplefilter("ignore")  # announces a second attempt
         X, y = fetch_openml(
             "skin-segmentation",
             version=1,
@@ -268,9 +268,9 @@ def _bundled(loader: Callable[..., Raw]) -> Callable[[str], Raw]:
 
 @dataclass(frozen=True)
 class _Source:
-    """How to read a set, make -1 and +1 of its labels, and scale it.
+    """How to read a set, convert its labels to -1 and +1, and scale it.
 
-    No label means that the targets are numbers.
+    If ``label`` is None, the targets are numbers.
     """
 
     read: Callable[[str], Raw]
@@ -300,6 +300,6 @@ SETS = {
 }
 BUNDLED = ("breast_cancer", "wine", "digits", "diabetes")
 QUICK = ("a9a", "ijcnn1", "california_housing")
-# Of interest where nothing is scaled; the comparison has enough without them.
+# Of interest only without scaling; the comparison has enough sets without them.
 ONLY_RAW = ("arrhythmia", "adult_onehot", "gene_all")
 FULL = tuple(name for name in SETS if name not in (*BUNDLED, *ONLY_RAW))

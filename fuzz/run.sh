@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets with the stable toolchain, without cargo-fuzz, and runs them. See README.md.
 #
-#   fuzz/run.sh SECONDS [TARGET...]       each target (all if none is named) for so many seconds, two at a time
-#   fuzz/run.sh --merge [TARGET...]       puts the best inputs of KEEP and of the corpus, at most MOST=200 of each
-#                                         target, in the place of the corpus
-#   fuzz/run.sh --reproduce TARGET FILE   one input, with its panic
-#   fuzz/run.sh --build                   the build alone
+#   fuzz/run.sh SECONDS [TARGET...]       runs each target (default: all) for this many seconds, two at a time
+#   fuzz/run.sh --merge [TARGET...]       replaces the corpus by the best inputs of KEEP and the corpus, at most
+#                                         MOST=200 per target
+#   fuzz/run.sh --reproduce TARGET FILE   runs one input and shows its panic
+#   fuzz/run.sh --build                   only builds
 #
-# Settings, all of them environment variables:
+# Settings (environment variables):
 #
-#   SEED=1         the seed of libFuzzer: the same inputs in the same order; 0 takes a new one each time
-#   JOBS=2         targets that run side by side
-#   RUNS=0         ends a target after so many executions, if that is earlier; 0 is no limit
-#   ASAN=1         with the address sanitiser
-#   KEEP=folder    where inputs that a run finds are kept, for --merge; else they are thrown away
+#   SEED=1         the seed of libFuzzer, for reproducible inputs; 0 takes a new one each time
+#   JOBS=2         number of targets that run in parallel
+#   RUNS=0         ends a target after this many executions, if that is earlier; 0 means no limit
+#   ASAN=1         builds with the address sanitiser
+#   KEEP=folder    where to keep the inputs that a run finds, for --merge; by default they are discarded
 #   CARGO_TARGET_DIR, CARGO_BUILD_JOBS as for cargo
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -40,7 +40,7 @@ build() {
         CARGO_INCREMENTAL=0 cargo build --locked --release --target "$host" --bins
 }
 
-# All that a run needs; the seed corpus is copied, so that a run leaves the tree as it is.
+# Everything a run needs; the seed corpus is copied, so that a run leaves the tree unchanged.
 run_one() {
     local target=$1 seconds=$2 status=0 inputs=$scratch/$1
     mkdir -p "$inputs" "corpus/$target" "$artifacts/$target"
@@ -56,7 +56,7 @@ run_one() {
     echo "$status" >"$scratch/$target.status"
 }
 
-# Where an execution takes microseconds, to choose the next input by the rarity of what it reaches takes longer.
+# For executions of microseconds, choosing the next input by the rarity of its coverage takes longer than running it.
 entropic() {
     case $1 in
     csr | losses | intercept) echo 0 ;;
@@ -68,7 +68,7 @@ runs() {
     if [ "${RUNS:-0}" = 0 ]; then echo -1; else echo "$RUNS"; fi
 }
 
-# One line for each target; the whole story of those that failed.
+# One line per target; the full log of those that failed.
 report() {
     local target status log executions coverage failed=0
     for target in "$@"; do
@@ -88,8 +88,8 @@ report() {
     return "$failed"
 }
 
-# libFuzzer chooses few inputs that reach all that the given ones reach, first those that reach most. Files with
-# names of their own, those of bugs, stay: inputs that a run finds are named after their SHA-1.
+# libFuzzer chooses a few inputs with the same coverage as all given ones, those with the most coverage first. Files
+# with descriptive names (past bugs) are kept: inputs that a run finds are named after their SHA-1.
 merge_one() {
     local target=$1 merged=$scratch/merged/$1 file
     mkdir -p "$merged" "corpus/$target"
