@@ -189,7 +189,8 @@ impl Minimum {
 /// A minimiser of the convex function of which `at` returns the value and a subgradient.
 ///
 /// The first steps assume that the minimiser lies within `inverse_curvature` times the slope at
-/// `start`; 0 means that nothing is known. This affects only the number of evaluations.
+/// `start`; 0 means that nothing is known. Whether the assumption holds affects only the number of
+/// evaluations.
 ///
 /// The search ends as soon as the value is provably within `precision * |value|` of the minimum:
 /// the tangents at the two ends of the bracket bound it from below. The next trial point is, in
