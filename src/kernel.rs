@@ -23,6 +23,7 @@ pub mod gram;
 pub(crate) mod lanes;
 mod narrow;
 mod signed;
+pub mod triangle;
 
 use std::marker::PhantomData;
 use std::ops::Deref;

@@ -66,6 +66,7 @@
 //! | `intercept`     | the exact, unregularised intercept                                           |
 //! | [`rows`]        | dense and sparse rows, borrowed; sparse rows with a single value each        |
 //! | `kernel`        | arithmetic on rows; the only `unsafe` in computations                        |
+//! | `linalg`        | systems of linear equations with a dense symmetric matrix                    |
 //! | [`run`]         | budget, monitor, history, stop reason, result: what all solvers share        |
 //! | `model`         | predictions of a fit                                                         |
 //! | [`predict`]     | predictions of several models at once, on several threads                    |
@@ -89,6 +90,9 @@ pub mod intercept;
 #[allow(unsafe_code)]
 #[doc(hidden)]
 pub mod kernel;
+// Public for benches.
+#[doc(hidden)]
+pub mod linalg;
 pub mod loss;
 mod memory;
 mod model;

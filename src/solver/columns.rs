@@ -11,12 +11,12 @@ use std::ops::Range;
 use crate::error::Error;
 use crate::kernel::Level;
 use crate::kernel::gram::{self, Block, Entry, LANES};
+use crate::linalg::SymmetricSystem;
 use crate::memory::{self, IntoVec as _};
 use crate::problem::Problem;
 use crate::rows::Rows;
 use crate::rows::blocks::RowBlocks;
 use crate::run::RunContext;
-use crate::solver::system::System;
 
 /// A column of compressed rows counts as dense if it has an entry in so large a part of them; and there are
 /// at most so many dense columns.
@@ -121,7 +121,7 @@ impl Gram {
         columns: &Columns,
         (problem, mu): (&Problem<'_>, &[f64]),
         (weights, precision): (&[f64], f64),
-        system: &mut System,
+        system: &mut SymmetricSystem,
         watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let differs = |(h, old): (&f64, &f64)| (h - old).abs() > precision * old;
@@ -193,7 +193,7 @@ pub(crate) struct Part {
     /// columns with each other.
     products: Vec<f64>,
     mixed: Vec<f64>,
-    sparse: System,
+    sparse: SymmetricSystem,
 }
 
 impl Part {
@@ -276,7 +276,7 @@ impl Part {
             changes: Vec::new(),
             products: memory::zeros(width * width),
             mixed: memory::zeros(if has_sparse { n_cols * width } else { 0 }),
-            sparse: System::new(if has_sparse { n_cols } else { 0 }),
+            sparse: SymmetricSystem::new(if has_sparse { n_cols } else { 0 }),
         }
     }
 
@@ -416,7 +416,7 @@ impl Part {
     }
 
     /// Adds all to the system, centred at `mu`, if that is given.
-    fn write(&self, columns: &Columns, mu: Option<&[f64]>, system: &mut System) {
+    fn write(&self, columns: &Columns, mu: Option<&[f64]>, system: &mut SymmetricSystem) {
         let (width, dense) = (self.width, &columns.dense);
         let n_cols = columns.places.len();
         if dense.len() < n_cols {
@@ -485,7 +485,7 @@ mod tests {
             let mut no_monitor = NoMonitor;
             let mut watch = RunContext::new(None, &mut no_monitor);
             let size = D + usize::from(fit_intercept);
-            let mut system = System::new(size);
+            let mut system = SymmetricSystem::new(size);
             let weights = (weights, 0.1);
             gram.update(&columns, (&problem, &mu), weights, &mut system, &mut watch)
                 .expect("not interrupted");

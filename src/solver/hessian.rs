@@ -32,6 +32,7 @@
 //!   to a residual that is small beside the gradient.
 
 use crate::error::Error;
+use crate::linalg::SymmetricSystem;
 use crate::loss::blocks::LossBlocks;
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::Problem;
@@ -40,7 +41,6 @@ use crate::run::RunContext;
 use crate::solver::chooser::Mechanism;
 use crate::solver::columns::{Columns, Gram};
 use crate::solver::sample::{self, Sample};
-use crate::solver::system::System;
 
 /// Most unknowns for which a system is set up: a matrix of 72 MB.
 const MAX_UNKNOWNS: usize = 3000;
@@ -273,7 +273,7 @@ impl Design<'_, '_> {
 /// What is used again from one direction to the next.
 #[derive(Default)]
 pub(crate) struct Memory {
-    system: System,
+    system: SymmetricSystem,
     gram: Gram,
     /// As long as directions by samples will do.
     pub(crate) sample: Option<Sample>,
@@ -363,7 +363,7 @@ impl Hessian<'_, '_, '_> {
     /// Makes `system` that of the columns, and factors it.
     fn factor(
         &self,
-        system: &mut System,
+        system: &mut SymmetricSystem,
         gram: &mut Gram,
         watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
@@ -462,12 +462,12 @@ impl Hessian<'_, '_, '_> {
     fn solve_again(
         &self,
         v: &mut [f64],
-        system: &mut System,
+        system: &mut SymmetricSystem,
         watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let problem = self.design.problem;
         system.release();
-        let mut finer = System::new(v.len());
+        let mut finer = SymmetricSystem::new(v.len());
         self.add_rows(&mut finer, |row| system.forward(row), watch)?;
         for j in 0..problem.rows().n_cols() {
             let row = finer.next_row();
@@ -487,7 +487,7 @@ impl Hessian<'_, '_, '_> {
     /// Adds the rows to the system one by one, each after a `change`.
     fn add_rows(
         &self,
-        system: &mut System,
+        system: &mut SymmetricSystem,
         change: impl Fn(&mut [f64]),
         watch: &mut RunContext<'_>,
     ) -> Result<(), Error> {
@@ -543,7 +543,7 @@ impl Hessian<'_, '_, '_> {
     fn by_rows(
         &self,
         gradient: &[f64],
-        system: &mut System,
+        system: &mut SymmetricSystem,
         watch: &mut RunContext<'_>,
     ) -> Result<Vec<f64>, Error> {
         let Design { problem, mu, .. } = self.design;
@@ -600,7 +600,7 @@ impl Hessian<'_, '_, '_> {
                 solved
             })
             .into_vec();
-        let mut small = System::new(border.len());
+        let mut small = SymmetricSystem::new(border.len());
         for (k, column) in border.iter().enumerate() {
             for (l, solved) in solved[..=k].iter().enumerate() {
                 small.add_cell(k, l, dot(column, solved));

@@ -22,7 +22,6 @@ mod schedule;
 pub(crate) mod sdca;
 mod spectrum;
 mod subgradient;
-mod system;
 pub(crate) mod together;
 
 pub use crate::order::Sampling;

@@ -10,9 +10,9 @@
 //! No chance is involved: the rows are passed in their order, and one is chosen whenever a portion of the sum
 //! has been passed.
 
+use crate::linalg::SymmetricSystem;
 use crate::loss::blocks::LossBlocks;
 use crate::memory::IntoVec as _;
-use crate::solver::system::System;
 
 /// Rows of a sample for each column. From 8 to 16 the time on mnist differs by less than a fifth.
 const ROWS_PER_COLUMN: usize = 8;
@@ -51,7 +51,7 @@ pub(crate) fn size(n_cols: usize) -> usize {
 #[derive(Default)]
 pub(crate) struct Sample {
     /// Its system, factored.
-    pub(crate) system: System,
+    pub(crate) system: SymmetricSystem,
     /// `sum_j x_ij^2 / D_j`.
     pub(crate) importance: Vec<f64>,
     /// Whether it serves for the next direction.

@@ -1,30 +1,34 @@
-//! Systems of equations with a sum of outer products of rows for a matrix, solved by Cholesky's
-//! method.
+//! Dense linear algebra: [`SymmetricSystem`], a system of equations that is built cell by cell or from the outer
+//! products of rows, and solved by Cholesky's method. The solvers use nothing else of this folder.
+
+mod cholesky;
+#[cfg(test)]
+mod tests;
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{ArrayView2, ArrayViewMut2, s};
 
 use crate::error::Error;
-use crate::kernel::{Level, dense_dot};
+use crate::kernel::triangle::NOISE;
 use crate::memory::{self, Duplicate as _};
-use crate::run::RunContext;
+use crate::run::{NoMonitor, RunContext};
 
 /// Rows gathered before they are multiplied, and rows of the matrix that a thread works on at a time.
 const GATHERED: usize = 512;
 const STRIPE: usize = 64;
 
-/// Rows of the matrix between two signs of life, and products of a factor.
+/// Rows of the matrix between two signs of life.
 const PARTS: usize = 16;
-const PRODUCTS: usize = 1 << 22;
 
 /// Bytes that a product of matrices takes for itself, at most. It would end the process if they were not to be had.
 const OF_PRODUCT: usize = 1 << 22;
 
 /// A symmetric positive definite system of equations.
 #[derive(Default)]
-pub(crate) struct System {
+pub(crate) struct SymmetricSystem {
     size: usize,
-    /// Row by row; what is right of the diagonal does not count. Its factor after [`Self::factor`].
+    /// Row by row. Only the diagonal and what is left of it count, until [`Self::factor`] writes the factor to the
+    /// diagonal and to the right of it.
     matrix: Vec<f64>,
     /// What brings the diagonal to one.
     scales: Vec<f64>,
@@ -33,7 +37,7 @@ pub(crate) struct System {
     count: usize,
 }
 
-impl System {
+impl SymmetricSystem {
     /// A matrix of zeros.
     pub(crate) fn new(size: usize) -> Self {
         Self {
@@ -157,12 +161,13 @@ impl System {
         }
     }
 
-    /// Overwrites the matrix by its factor, to be used by [`Self::solve`].
+    /// Computes the factor, which [`Self::solve`] needs. The run can end it early: by an interrupt, or because its
+    /// time is up.
     ///
     /// Where rounding has left the matrix not positive definite, a direction in which it is close to
     /// zero is held fast.
     pub(crate) fn factor(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
-        let (n, level) = (self.size, Level::best());
+        let n = self.size;
         // To a unit diagonal; an unknown that nothing depends on stays where it is.
         self.scales.clear();
         let scale = |j: usize| {
@@ -174,29 +179,7 @@ impl System {
             }
         };
         memory::extend(&mut self.scales, (0..n).map(scale));
-        let scales = &self.scales;
-        let mut products = 0;
-        for i in 0..n {
-            products += i * i / 2;
-            if products > PRODUCTS {
-                products = 0;
-                watch.heartbeat_in_time()?;
-            }
-            let (above, rest) = self.matrix.split_at_mut(i * n);
-            let row = &mut rest[..n];
-            for j in 0..i {
-                let scaled = row[j] * scales[i] * scales[j];
-                let other = &above[j * n..][..n];
-                row[j] = (scaled - dense_dot(level, &row[..j], &other[..j])) / other[j];
-            }
-            let pivot = 1.0 - dense_dot(level, &row[..i], &row[..i]);
-            row[i] = if pivot > PIVOT {
-                pivot.sqrt()
-            } else {
-                f64::INFINITY
-            };
-        }
-        Ok(())
+        cholesky::factor(&mut self.matrix, &self.scales, watch)
     }
 
     /// Overwrites `v` by the solution for the right side `v`.
@@ -223,41 +206,27 @@ impl System {
     pub(crate) fn release(&mut self) {
         for cell in self.matrix.iter_mut().step_by(self.size + 1) {
             if cell.is_infinite() {
-                *cell = PIVOT.sqrt();
+                *cell = NOISE.sqrt();
             }
         }
     }
 
-    /// Overwrites `v` by `L^-1 S v`, for the factor `L` of the matrix `S H S` of unit diagonal.
+    /// Overwrites `v` by `U^-T S v`, for the factor `U' U` of the matrix `S H S` of unit diagonal.
     pub(crate) fn forward(&self, v: &mut [f64]) {
         self.forward_with(v, |_, _| {});
     }
 
     /// [`Self::forward`], which shows `see` each entry before it is divided by its pivot.
-    fn forward_with(&self, v: &mut [f64], mut see: impl FnMut(usize, f64)) {
-        let (n, level) = (self.size, Level::best());
+    fn forward_with(&self, v: &mut [f64], see: impl FnMut(usize, f64)) {
         for (v, scale) in v.iter_mut().zip(&self.scales) {
             *v *= scale;
         }
-        for i in 0..n {
-            let row = &self.matrix[i * n..][..n];
-            let rest = v[i] - dense_dot(level, &row[..i], &v[..i]);
-            see(i, rest);
-            v[i] = rest / row[i];
-        }
+        cholesky::forward(&self.matrix, v, see);
     }
 
-    /// Overwrites `v` by `S L^-T v`.
+    /// Overwrites `v` by `S U^-1 v`.
     pub(crate) fn backward(&self, v: &mut [f64]) {
-        let n = self.size;
-        for i in (0..n).rev() {
-            let row = &self.matrix[i * n..][..n];
-            v[i] /= row[i];
-            let value = v[i];
-            for (v, l) in v[..i].iter_mut().zip(row) {
-                *v -= l * value;
-            }
-        }
+        cholesky::backward(&self.matrix, v);
         for (v, scale) in v.iter_mut().zip(&self.scales) {
             *v *= scale;
         }
@@ -269,137 +238,23 @@ impl System {
     }
 }
 
-/// Pivots of the scaled matrix up to this size are noise.
-const PIVOT: f64 = 1e-14;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::run::NoMonitor;
-    use proptest::prelude::*;
-
-    type Rows = Vec<Vec<f64>>;
-
-    /// More rows than columns, with weights, and a right side.
-    fn problems() -> impl Strategy<Value = (Rows, Vec<f64>, Vec<f64>)> {
-        (1usize..90).prop_flat_map(|size| {
-            let number = || -1.0..1.0;
-            let row = prop::collection::vec(number(), size);
-            let n = size + 3;
-            (
-                prop::collection::vec(row, n),
-                prop::collection::vec(0.1..2.0, n),
-                prop::collection::vec(number(), size),
-            )
-        })
-    }
-
-    fn by_entries(rows: &[Vec<f64>], weights: &[f64]) -> System {
-        let mut system = System::new(rows[0].len());
-        for (row, &h) in rows.iter().zip(weights) {
-            // In an order that is not that of the columns.
-            let entries: Vec<_> = (0u32..).zip(row.iter().copied()).collect();
-            let entries: Vec<_> = entries.into_iter().rev().collect();
-            system.add_outer(&entries, h);
-        }
-        system
-    }
-
-    fn by_rows(rows: &[Vec<f64>], weights: &[f64]) -> System {
-        let mut no_monitor = NoMonitor;
-        let watch = RunContext::new(None, &mut no_monitor);
-        let mut system = System::new(rows[0].len());
-        for (row, &h) in rows.iter().zip(weights) {
-            system.next_row().copy_from_slice(row);
-            system.end_row(h, &watch);
-        }
-        system.flush(&watch);
-        system
-    }
-
-    /// Entry by entry, from the definition.
-    fn naive(rows: &[Vec<f64>], weights: &[f64], j: usize, l: usize) -> f64 {
-        let terms = rows.iter().zip(weights);
-        terms.map(|(row, h)| h * row[j] * row[l]).sum()
-    }
-
-    fn lower(size: usize) -> impl Iterator<Item = (usize, usize)> {
-        (0..size).flat_map(|j| (0..=j).map(move |l| (j, l)))
-    }
-
-    proptest! {
-        #[test]
-        fn both_ways_of_adding_rows_agree_with_the_naive((rows, weights, _) in problems()) {
-            let size = rows[0].len();
-            for system in [by_entries(&rows, &weights), by_rows(&rows, &weights)] {
-                for (j, l) in lower(size) {
-                    let expected = naive(&rows, &weights, j, l);
-                    prop_assert!((system.matrix[j * size + l] - expected).abs() < 1e-12);
-                }
-            }
-        }
-
-        #[test]
-        fn centring_is_as_if_the_rows_had_been_centred((rows, weights, mu) in problems()) {
-            let size = mu.len();
-            let total: f64 = weights.iter().sum();
-            let sum: Vec<f64> = (0..size)
-                .map(|j| rows.iter().zip(&weights).map(|(row, h)| h * row[j]).sum())
-                .collect();
-            let widened: Rows = rows.iter().map(|row| [&row[..], &[0.0]].concat()).collect();
-            let centred = |row: &Vec<f64>| -> Vec<f64> {
-                let shifted = row.iter().zip(&mu).map(|(x, m)| x - m);
-                shifted.chain([1.0]).collect()
-            };
-            let expected: Rows = rows.iter().map(centred).collect();
-            let mut system = by_entries(&widened, &weights);
-            system.centre(&mu, &sum, total);
-            for (j, l) in lower(size + 1) {
-                let expected = naive(&expected, &weights, j, l);
-                prop_assert!((system.matrix[j * (size + 1) + l] - expected).abs() < 1e-11);
-            }
-        }
-
-        #[test]
-        fn the_solution_solves_whatever_the_scales((rows, weights, right) in problems()) {
-            let size = right.len();
-            // Columns from 1e-6 to 1e6.
-            let scale = |j: usize| 1e-6 * 10f64.powf((j * 7 % 13) as f64);
-            let rows: Rows = rows
-                .into_iter()
-                .map(|row| row.into_iter().enumerate().map(|(j, x)| x * scale(j)).collect())
-                .collect();
-            let mut system = by_rows(&rows, &weights);
-            for j in 0..size {
-                system.matrix[j * size + j] += scale(j) * scale(j);
-            }
-            let mut v: Vec<f64> = right.iter().enumerate().map(|(j, r)| r * scale(j)).collect();
-            let mut no_monitor = NoMonitor;
-            system.factor(&mut RunContext::new(None, &mut no_monitor)).expect("not interrupted");
-            system.solve(&mut v);
-            for j in 0..size {
-                let mut left = scale(j) * scale(j) * v[j];
-                for (l, v) in v.iter().enumerate() {
-                    left += naive(&rows, &weights, j, l) * v;
-                }
-                let residual = (left - right[j] * scale(j)).abs();
-                prop_assert!(residual < 1e-10 * scale(j), "{residual} in unknown {j}");
-            }
-        }
-    }
-
-    #[test]
-    fn unknowns_that_nothing_tells_apart_are_held_fast() {
-        // Two equal columns, and one of zeros.
-        let rows = vec![vec![1.0, 1.0, 0.0], vec![2.0, 2.0, 0.0]];
-        let mut system = by_rows(&rows, &[1.0, 1.0]);
-        let mut v = vec![5.0, 5.0, 0.0];
-        let mut no_monitor = NoMonitor;
-        system
-            .factor(&mut RunContext::new(None, &mut no_monitor))
-            .expect("not interrupted");
-        system.solve(&mut v);
-        assert_eq!(v[1..], [0.0, 0.0]);
-        assert!((v[0] - 1.0).abs() < 1e-15);
-    }
+/// Overwrites `right` by the solution of a system, and its matrix by the factor. Only the diagonal of the matrix and
+/// what is left of it count. For benches: it does what the solvers do with their systems.
+pub fn solve_in_place(
+    matrix: &mut Vec<f64>,
+    right: &mut [f64],
+    n_threads: usize,
+) -> Result<(), Error> {
+    let mut no_monitor = NoMonitor;
+    let mut watch = RunContext::new(None, &mut no_monitor);
+    watch.set_threads(n_threads, usize::MAX, 1)?;
+    let mut system = SymmetricSystem {
+        size: right.len(),
+        matrix: std::mem::take(matrix),
+        ..SymmetricSystem::default()
+    };
+    let factored = system.factor(&mut watch);
+    system.solve(right);
+    *matrix = system.matrix;
+    factored
 }
