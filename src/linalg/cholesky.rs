@@ -34,7 +34,7 @@ const TRANSPOSED: usize = 16;
 
 /// Copies what is left of the diagonal to the right of it, cell `(i, j)` times `scales[i] * scales[j]`, and sets the
 /// diagonal to ones.
-fn mirror(matrix: &mut [f64], scales: &[f64], watch: &mut RunContext<'_>) -> Result<(), Error> {
+fn mirror(matrix: &mut [f64], scales: &[f64], context: &mut RunContext<'_>) -> Result<(), Error> {
     let n = scales.len();
     for top in (0..n).step_by(TRANSPOSED) {
         for left in (0..=top).step_by(TRANSPOSED) {
@@ -44,7 +44,7 @@ fn mirror(matrix: &mut [f64], scales: &[f64], watch: &mut RunContext<'_>) -> Res
                 }
             }
         }
-        watch.heartbeat_in_time()?;
+        context.heartbeat_in_time()?;
     }
     for cell in matrix.iter_mut().step_by(n + 1) {
         *cell = 1.0;
@@ -60,10 +60,10 @@ fn mirror(matrix: &mut [f64], scales: &[f64], watch: &mut RunContext<'_>) -> Res
 pub(super) fn factor(
     matrix: &mut [f64],
     scales: &[f64],
-    watch: &mut RunContext<'_>,
+    context: &mut RunContext<'_>,
 ) -> Result<(), Error> {
     let (n, level) = (scales.len(), Level::best());
-    mirror(matrix, scales, watch)?;
+    mirror(matrix, scales, context)?;
     if n > SIDE {
         memory::check_available(super::OF_PRODUCT);
     }
@@ -94,19 +94,19 @@ pub(super) fn factor(
                 *value = *cell;
             }
         }
-        watch.heartbeat_in_time()?;
+        context.heartbeat_in_time()?;
         let parts = right.axis_chunks_iter_mut(Axis(1), COLUMNS);
         let mut parts: Vec<_> = parts.enumerate().collect();
         let is_worth_sharing = top * SIDE * COLUMNS >= MIN_SHARED_PRODUCTS;
         let at_a_time = if is_worth_sharing { 1 } else { PARTS };
         for parts in parts.chunks_mut(PARTS) {
-            watch.for_chunks(parts, at_a_time, |_, parts| {
+            context.for_chunks(parts, at_a_time, |_, parts| {
                 for (number, panel) in parts {
                     subtract(top + size + *number * COLUMNS, panel);
                     solve_columns(level, &square, panel);
                 }
             });
-            watch.heartbeat_in_time()?;
+            context.heartbeat_in_time()?;
         }
     }
     Ok(())

@@ -76,17 +76,17 @@ impl SymmetricSystem {
     /// `fill(j, row)` for each row of the matrix up to the diagonal, by the threads of the run.
     pub(crate) fn fill(
         &mut self,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
         fill: impl Fn(usize, &mut [f64]) + Sync,
     ) -> Result<(), Error> {
         let size = self.size;
         let stretch = PARTS * size.max(1);
         for (number, rows) in self.matrix.chunks_mut(stretch).enumerate() {
-            watch.for_chunks(rows, size, |k, row| {
+            context.for_chunks(rows, size, |k, row| {
                 let j = number * PARTS + k;
                 fill(j, &mut row[..=j]);
             });
-            watch.heartbeat_in_time()?;
+            context.heartbeat_in_time()?;
         }
         Ok(())
     }
@@ -125,25 +125,25 @@ impl SymmetricSystem {
     }
 
     /// Adds `h x x'` for the row that has been filled.
-    pub(crate) fn end_row(&mut self, h: f64, watch: &RunContext<'_>) {
+    pub(crate) fn end_row(&mut self, h: f64, context: &RunContext<'_>) {
         let root = h.sqrt();
         for x in &mut self.gathered[self.count * self.size..][..self.size] {
             *x *= root;
         }
         self.count += 1;
         if self.count == GATHERED {
-            self.flush(watch);
+            self.flush(context);
         }
     }
 
     /// Adds the rows that have been gathered, stripe by stripe up to the diagonal.
-    pub(crate) fn flush(&mut self, watch: &RunContext<'_>) {
+    pub(crate) fn flush(&mut self, context: &RunContext<'_>) {
         let (count, size) = (self.count, self.size);
         self.count = 0;
         memory::check_available(OF_PRODUCT);
         let rows = ArrayView2::from_shape((count, size), &self.gathered[..count * size])
             .expect("count rows of size entries");
-        watch.for_chunks(&mut self.matrix, STRIPE * size, |number, stripe| {
+        context.for_chunks(&mut self.matrix, STRIPE * size, |number, stripe| {
             let from = number * STRIPE;
             let to = from + stripe.len() / size;
             let mut stripe =
@@ -166,7 +166,7 @@ impl SymmetricSystem {
     ///
     /// Where rounding has left the matrix not positive definite, a direction in which it is close to
     /// zero is held fast.
-    pub(crate) fn factor(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    pub(crate) fn factor(&mut self, context: &mut RunContext<'_>) -> Result<(), Error> {
         let n = self.size;
         // To a unit diagonal; an unknown that nothing depends on stays where it is.
         self.scales.clear();
@@ -179,7 +179,7 @@ impl SymmetricSystem {
             }
         };
         memory::extend(&mut self.scales, (0..n).map(scale));
-        cholesky::factor(&mut self.matrix, &self.scales, watch)
+        cholesky::factor(&mut self.matrix, &self.scales, context)
     }
 
     /// Overwrites `v` by the solution for the right side `v`.
@@ -246,14 +246,14 @@ pub fn solve_in_place(
     n_threads: usize,
 ) -> Result<(), Error> {
     let mut no_monitor = NoMonitor;
-    let mut watch = RunContext::new(None, &mut no_monitor);
-    watch.set_threads(n_threads, usize::MAX, 1)?;
+    let mut context = RunContext::new(None, &mut no_monitor);
+    context.set_threads(n_threads, usize::MAX, 1)?;
     let mut system = SymmetricSystem {
         size: right.len(),
         matrix: std::mem::take(matrix),
         ..SymmetricSystem::default()
     };
-    let factored = system.factor(&mut watch);
+    let factored = system.factor(&mut context);
     system.solve(right);
     *matrix = system.matrix;
     factored

@@ -36,13 +36,13 @@ fn by_entries(rows: &[Vec<f64>], weights: &[f64]) -> SymmetricSystem {
 
 fn by_rows(rows: &[Vec<f64>], weights: &[f64]) -> SymmetricSystem {
     let mut no_monitor = NoMonitor;
-    let watch = RunContext::new(None, &mut no_monitor);
+    let context = RunContext::new(None, &mut no_monitor);
     let mut system = SymmetricSystem::new(rows[0].len());
     for (row, &h) in rows.iter().zip(weights) {
         system.next_row().copy_from_slice(row);
-        system.end_row(h, &watch);
+        system.end_row(h, &context);
     }
-    system.flush(&watch);
+    system.flush(&context);
     system
 }
 
@@ -139,26 +139,26 @@ fn large(size: usize, twins: &[usize]) -> SymmetricSystem {
     let mut number = || generator.below(1 << 20) as f64 / f64::from(1 << 20) - 0.5;
     let mut system = SymmetricSystem::new(size);
     let mut no_monitor = NoMonitor;
-    let watch = RunContext::new(None, &mut no_monitor);
+    let context = RunContext::new(None, &mut no_monitor);
     for _ in 0..size + 10 {
         let row = system.next_row();
         row.iter_mut().for_each(|x| *x = number());
         for &twin in twins {
             row[twin] = row[size - 2];
         }
-        system.end_row(1.0, &watch);
+        system.end_row(1.0, &context);
     }
-    system.flush(&watch);
+    system.flush(&context);
     system
 }
 
 fn factor(system: &mut SymmetricSystem, n_threads: usize) {
     let mut no_monitor = NoMonitor;
-    let mut watch = RunContext::new(None, &mut no_monitor);
-    watch
+    let mut context = RunContext::new(None, &mut no_monitor);
+    context
         .set_threads(n_threads, usize::MAX, 1)
         .expect("threads");
-    system.factor(&mut watch).expect("not interrupted");
+    system.factor(&mut context).expect("not interrupted");
 }
 
 #[test]
@@ -244,6 +244,6 @@ fn what_large_systems_do_not_tell_apart_is_held_fast_too() {
 fn a_factorisation_ends_with_the_time() {
     let mut system = large(300, &[]);
     let mut no_monitor = NoMonitor;
-    let mut watch = RunContext::new(Some(Duration::ZERO), &mut no_monitor);
-    assert_eq!(system.factor(&mut watch), Err(Error::OutOfTime));
+    let mut context = RunContext::new(Some(Duration::ZERO), &mut no_monitor);
+    assert_eq!(system.factor(&mut context), Err(Error::OutOfTime));
 }

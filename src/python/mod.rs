@@ -831,9 +831,9 @@ impl ObjectivesJob<'_> {
             "one for each column of X",
         )?;
         let mut watcher = Watcher::silent(self.outside);
-        let mut watch = RunContext::new(None, &mut watcher);
+        let mut context = RunContext::new(None, &mut watcher);
         let problem = self.setting.problem(data, self.y)?;
-        let primal = problem.primal(self.coef, self.intercept, &mut watch)?;
+        let primal = problem.primal(self.coef, self.intercept, &mut context)?;
         let Some(dual) = self.dual else {
             return Ok((primal, f64::NEG_INFINITY));
         };
@@ -845,7 +845,7 @@ impl ObjectivesJob<'_> {
         )?;
         let mut point = Point::default();
         // The intercept that goes with the dual point is of no interest: any precision will do.
-        problem.evaluate(dual.iter().copied(), 1e-2, &mut point, &mut watch)?;
+        problem.evaluate(dual.iter().copied(), 1e-2, &mut point, &mut context)?;
         Ok((primal, point.certificate.dual))
     }
 }
@@ -912,13 +912,13 @@ fn predict_into<'py>(
     let (coefs, intercepts) = (coef.as_slice()?, slice("intercept", intercept)?);
     let rows = &rows.storage(py)?;
     let done = detached(py, || {
-        let watch = &mut RunContext::new(None, &mut watcher);
+        let context = &mut RunContext::new(None, &mut watcher);
         match out {
             Out::Scores(out) => {
-                predict::write_predictions(rows, coefs, intercepts, n_threads, watch, out)
+                predict::write_predictions(rows, coefs, intercepts, n_threads, context, out)
             }
             Out::Classes(out) => {
-                predict::write_best(rows, coefs, intercepts, n_threads, watch, out)
+                predict::write_best(rows, coefs, intercepts, n_threads, context, out)
             }
         }
     });

@@ -98,8 +98,8 @@ impl Solver for Asdca {
                 return Err(parameter("batch_size", 0, "an integer >= 1"));
             }
             let rows = problem.rows();
-            let mut watch = RunContext::new(budget.max_time, monitor);
-            let (mut state, moving) = State::new(problem, start, &mut watch)?;
+            let mut context = RunContext::new(budget.max_time, monitor);
+            let (mut state, moving) = State::new(problem, start, &mut context)?;
             let batch = self.batch_size.clamp(1, moving.len().max(1));
             state.theta = match self.theta {
                 None => theory::theta(gamma / state.max_q, batch as f64),
@@ -110,7 +110,7 @@ impl Solver for Asdca {
             };
             let epoch = moving.len().div_ceil(batch) as u64;
             let pool = BatchPool::new(rows, batch, self.n_threads)?;
-            pool.count_cpu_time(&mut watch);
+            pool.count_cpu_time(&mut context);
             // On small data: see `Pace`. A step is a quarter as long as it could be.
             let is_usual = self.output == Output::Last && start.is_none();
             let effort = if is_usual { 8.0 } else { 0.0 };
@@ -134,7 +134,7 @@ impl Solver for Asdca {
                 batch,
                 block: (rows_per_block(rows.n_rows(), rows.n_stored()) / batch).max(1) as u64,
             };
-            driver::run(problem, &mut run, budget, pace, &mut watch)
+            driver::run(problem, &mut run, budget, pace, &mut context)
         })
     }
 }
@@ -180,13 +180,13 @@ impl State {
     fn new(
         problem: &Problem<'_>,
         start: Option<Start<'_>>,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(Self, Vec<u32>), Error> {
         let n_rows = problem.n_rows();
         let start = start.map(|start| start.dual_for(problem)).transpose()?;
         let mut rows = memory::with_capacity(n_rows);
         let mut spreads = memory::with_capacity(n_rows);
-        let frame = Frame::new(problem, watch, &mut |i, m, spread| {
+        let frame = Frame::new(problem, context, &mut |i, m, spread| {
             let a = start.as_ref().map_or(0.0, |start| start[i]);
             let y = problem.target(i);
             rows.push(Row { a, y, m });
@@ -219,7 +219,7 @@ impl State {
             lags: Vec::new(),
             targets: Vec::new(),
         };
-        state.refresh(problem, watch)?;
+        state.refresh(problem, context)?;
         Ok((state, moving))
     }
 
@@ -227,10 +227,14 @@ impl State {
         self.rows.iter().map(|row| row.a)
     }
 
-    fn refresh(&mut self, problem: &Problem<'_>, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    fn refresh(
+        &mut self,
+        problem: &Problem<'_>,
+        context: &mut RunContext<'_>,
+    ) -> Result<(), Error> {
         let rows = &self.rows;
         let share = |i: usize| problem.rate(i) * rows[i].a;
-        self.v.refresh(&self.frame, problem, share, watch)?;
+        self.v.refresh(&self.frame, problem, share, context)?;
         self.e.update_t(&self.frame);
         Ok(())
     }
@@ -242,12 +246,12 @@ impl State {
         pool: &BatchPool,
         batch: &[u32],
         out: &mut [f64],
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let rows = problem.rows();
         memory::resize(&mut self.lags, batch.len(), 0.0);
-        pool.products(rows, batch, &self.v.v, out, watch)?;
-        pool.products(rows, batch, &self.e.v, &mut self.lags, watch)?;
+        pool.products(rows, batch, &self.v.v, out, context)?;
+        pool.products(rows, batch, &self.e.v, &mut self.lags, context)?;
         for ((p, lag), &i) in out.iter_mut().zip(&self.lags).zip(batch) {
             let m = self.rows[i as usize].m;
             let lag = (1.0 - self.theta) * self.rho * self.e.centred(*lag, m);
@@ -264,13 +268,13 @@ impl State {
         batch: &[u32],
         step: u64,
         mut sums: Option<&mut Sums>,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let (rows, theta) = (problem.rows(), self.theta);
         let mut shares = std::mem::take(&mut self.shares);
         memory::resize(&mut shares, batch.len(), 0.0);
         // First compute the new dual values, all of them from the same u.
-        self.predict(problem, pool, batch, &mut shares, watch)?;
+        self.predict(problem, pool, batch, &mut shares, context)?;
         self.targets.clear();
         let targets = batch.iter().map(|&i| self.rows[i as usize].y);
         memory::extend(&mut self.targets, targets);
@@ -284,7 +288,7 @@ impl State {
             *share = problem.rate(i as usize) * (a - row.a);
             row.a = a;
         }
-        pool.add(rows, batch, &shares, &mut self.v.v, watch)?;
+        pool.add(rows, batch, &shares, &mut self.v.v, context)?;
         for (&i, &share) in batch.iter().zip(&shares) {
             self.v
                 .axpy_offsets(&self.frame, self.rows[i as usize].m, share);
@@ -292,7 +296,7 @@ impl State {
         for share in &mut shares {
             *share /= -self.rho;
         }
-        pool.add(rows, batch, &shares, &mut self.e.v, watch)?;
+        pool.add(rows, batch, &shares, &mut self.e.v, context)?;
         for (&i, &share) in batch.iter().zip(&shares) {
             self.e
                 .axpy_offsets(&self.frame, self.rows[i as usize].m, share);
@@ -337,7 +341,7 @@ impl Process for Run<'_, '_> {
         }
     }
 
-    fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error> {
+    fn advance(&mut self, stretch: Stretch, context: &mut RunContext<'_>) -> Result<u64, Error> {
         let Stretch {
             step,
             until,
@@ -364,13 +368,13 @@ impl Process for Run<'_, '_> {
             };
             let sums = self.averager.tally();
             self.state
-                .step(self.problem, &mut self.pool, batch, step + 1, sums, watch)?;
+                .step(self.problem, &mut self.pool, batch, step + 1, sums, context)?;
         }
         if until.is_multiple_of(epoch) {
             self.state.centre += self.state.frame.s * self.state.v.pull;
             let epochs = until / epoch;
             if epochs.is_power_of_two() || epochs.is_multiple_of(64) {
-                self.state.refresh(self.problem, watch)?;
+                self.state.refresh(self.problem, context)?;
             }
         }
         Ok(until)
@@ -380,18 +384,18 @@ impl Process for Run<'_, '_> {
         &mut self,
         evaluation: Evaluation<'_>,
         point: &mut Point,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let precision = evaluation.precision;
         let Self { problem, state, .. } = self;
         if let Some(dual) = self.averager.output_for(&evaluation, state.dual()) {
-            problem.evaluate(problem.feasible(dual), precision, point, watch)?;
+            problem.evaluate(problem.feasible(dual), precision, point, context)?;
         } else {
             let lag = state.e.coef(&state.frame, state.rho);
             let coef = state.v.coef(&state.frame, 1.0).zip(lag);
             let coef = coef.map(|(v, lag)| v + lag);
             let dual = problem.feasible(state.dual());
-            problem.evaluate_pair(coef, dual, precision, point, watch)?;
+            problem.evaluate_pair(coef, dual, precision, point, context)?;
         }
         // The theorem's theta cannot diverge: if the gap is not finite there, the numbers
         // themselves are too large.

@@ -41,9 +41,9 @@ impl BatchPool {
     }
 
     /// Makes the run context count the processor time of all threads, if there are several.
-    pub(crate) fn count_cpu_time(&self, watch: &mut RunContext<'_>) {
+    pub(crate) fn count_cpu_time(&self, context: &mut RunContext<'_>) {
         if self.pool.is_shared() {
-            watch.count_all_threads();
+            context.count_all_threads();
         }
     }
 
@@ -64,7 +64,7 @@ impl BatchPool {
         rows: &[u32],
         w: &[f64],
         out: &mut [f64],
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let stride = self.stride();
         if rows.len() <= stride {
@@ -73,7 +73,7 @@ impl BatchPool {
         }
         for (rows, out) in rows.chunks(stride).zip(out.chunks_mut(stride)) {
             self.products_of_part(x, rows, w, out);
-            watch.heartbeat()?;
+            context.heartbeat()?;
         }
         Ok(())
     }
@@ -85,7 +85,7 @@ impl BatchPool {
         rows: &[u32],
         shares: &[f64],
         sum: &mut [f64],
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let stride = self.stride();
         if rows.len() <= stride {
@@ -94,7 +94,7 @@ impl BatchPool {
         }
         for (rows, shares) in rows.chunks(stride).zip(shares.chunks(stride)) {
             self.add_part(x, rows, shares, sum);
-            watch.heartbeat()?;
+            context.heartbeat()?;
         }
         Ok(())
     }

@@ -122,7 +122,7 @@ impl Gram {
         (problem, mu): (&Problem<'_>, &[f64]),
         (weights, precision): (&[f64], f64),
         system: &mut SymmetricSystem,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let differs = |(h, old): (&f64, &f64)| (h - old).abs() > precision * old;
         let pairs = weights.iter().zip(&self.weights);
@@ -146,7 +146,7 @@ impl Gram {
                 if differs((&h, &old)) { h - old } else { 0.0 }
             };
             let sums = self.sums.take();
-            let sums = Part::add_rows(sums, columns, (problem, mu), change, watch)?;
+            let sums = Part::add_rows(sums, columns, (problem, mu), change, context)?;
             self.weights = old;
             for (old, h) in self.weights.iter_mut().zip(weights) {
                 if differs((h, old)) {
@@ -203,7 +203,7 @@ impl Part {
         columns: &Columns,
         (problem, mu): (&Problem<'_>, &[f64]),
         change: impl Fn(usize) -> f64 + Sync,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Self, Error> {
         let rows = problem.rows();
         let n_blocks = rows.n_rows().div_ceil(problem.data().block_size());
@@ -220,7 +220,7 @@ impl Part {
         let of_block = problem.data().block_size() as f64 * columns.work();
         let rounds = (WORK / of_block).clamp(1.0, MAX_ROUNDS) as usize;
         for from in (0..n_blocks).step_by(rounds * n_parts) {
-            watch.for_chunks(&mut parts, 1, |number, part| {
+            context.for_chunks(&mut parts, 1, |number, part| {
                 let blocks = problem.data().blocks().skip(from + number).step_by(n_parts);
                 for block in blocks.take(rounds) {
                     let part = &mut part[0];
@@ -231,7 +231,7 @@ impl Part {
                     part.changes = changes;
                 }
             });
-            watch.heartbeat_in_time()?;
+            context.heartbeat_in_time()?;
         }
         let mut others = parts.split_off(1);
         let mut sums = parts.pop().expect("there is one");
@@ -483,14 +483,20 @@ mod tests {
         let mu: Vec<f64> = (0..D).map(|j| 0.1 * j as f64).collect();
         f(&|gram, weights| {
             let mut no_monitor = NoMonitor;
-            let mut watch = RunContext::new(None, &mut no_monitor);
+            let mut context = RunContext::new(None, &mut no_monitor);
             let size = D + usize::from(fit_intercept);
             let mut system = SymmetricSystem::new(size);
             let weights = (weights, 0.1);
-            gram.update(&columns, (&problem, &mu), weights, &mut system, &mut watch)
-                .expect("not interrupted");
+            gram.update(
+                &columns,
+                (&problem, &mu),
+                weights,
+                &mut system,
+                &mut context,
+            )
+            .expect("not interrupted");
             system.add_diagonal(D, 1.0);
-            system.factor(&mut watch).expect("not interrupted");
+            system.factor(&mut context).expect("not interrupted");
             let mut v: Vec<f64> = (0..size).map(|j| 1.0 + j as f64).collect();
             system.solve(&mut v);
             v

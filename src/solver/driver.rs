@@ -88,14 +88,14 @@ pub(crate) trait Process {
 
     /// Does some of the remaining steps, as many as fit between two heartbeats. Returns the total
     /// number of steps done by then.
-    fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error>;
+    fn advance(&mut self, stretch: Stretch, context: &mut RunContext<'_>) -> Result<u64, Error>;
 
     /// Evaluates the point that the run would return now.
     fn evaluate(
         &mut self,
         evaluation: Evaluation<'_>,
         point: &mut Point,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error>;
 
     /// Which of the evaluated points is kept.
@@ -136,27 +136,27 @@ pub(crate) fn run(
     process: &mut dyn Process,
     budget: &Budget,
     pace: Pace,
-    watch: &mut RunContext<'_>,
+    context: &mut RunContext<'_>,
 ) -> Result<Fit, Error> {
     let mut driver = Driver::new(problem, process.epoch(), budget, pace);
-    let mut stop = driver.evaluate(process, watch)?;
+    let mut stop = driver.evaluate(process, context)?;
     driver.check_start()?;
     process.begin(&driver.best);
     loop {
-        if stop.is_none() && !driver.is_over(watch) {
-            stop = driver.choose(process, watch)?;
+        if stop.is_none() && !driver.is_over(context) {
+            stop = driver.choose(process, context)?;
         }
-        if stop.is_some() || driver.is_over(watch) {
-            return driver.finish(stop, watch);
+        if stop.is_some() || driver.is_over(context) {
+            return driver.finish(stop, context);
         }
-        while !driver.is_due(process, watch) {
+        while !driver.is_due(process, context) {
             if driver.is_record_due() {
-                driver.record(process, watch)?;
+                driver.record(process, context)?;
             } else {
-                driver.advance(process, watch)?;
+                driver.advance(process, context)?;
             }
         }
-        stop = driver.evaluate(process, watch)?;
+        stop = driver.evaluate(process, context)?;
     }
 }
 
@@ -225,16 +225,16 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// Whether the epochs or the time are used up.
-    fn is_over(&self, watch: &RunContext<'_>) -> bool {
-        self.step >= self.last || watch.is_out_of_time()
+    fn is_over(&self, context: &RunContext<'_>) -> bool {
+        self.step >= self.last || context.is_out_of_time()
     }
 
     /// Whether the run should be evaluated now.
-    fn is_due(&self, process: &dyn Process, watch: &RunContext<'_>) -> bool {
+    fn is_due(&self, process: &dyn Process, context: &RunContext<'_>) -> bool {
         let due = process
             .is_ready()
             .unwrap_or(self.step >= self.next_evaluation);
-        due || self.is_stopped || self.is_over(watch)
+        due || self.is_stopped || self.is_over(context)
     }
 
     /// Whether a record is due at the present step.
@@ -246,7 +246,7 @@ impl<'p, 'a> Driver<'p, 'a> {
     fn advance(
         &mut self,
         process: &mut dyn Process,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let horizon = self.next_evaluation.min(self.last);
         let stretch = Stretch {
@@ -257,18 +257,18 @@ impl<'p, 'a> Driver<'p, 'a> {
             },
             horizon,
         };
-        self.step = process.advance(stretch, watch)?.min(self.last);
-        watch.heartbeat()
+        self.step = process.advance(stretch, context)?.min(self.last);
+        context.heartbeat()
     }
 
     /// Evaluates the run at the present step. Returns the reason to stop, if there is one.
     fn evaluate(
         &mut self,
         process: &mut dyn Process,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Option<StopReason>, Error> {
-        let mut record = self.blank_record(process, watch);
-        watch.evaluate(|watch| {
+        let mut record = self.blank_record(process, context);
+        context.evaluate(|context| {
             let keep = process.keep();
             // If the latest point is always kept, it overwrites the one before.
             let mut point = match keep {
@@ -286,7 +286,7 @@ impl<'p, 'a> Driver<'p, 'a> {
                 best: &self.best,
                 for_record: false,
             };
-            process.evaluate(evaluation, &mut point, watch)?;
+            process.evaluate(evaluation, &mut point, context)?;
             self.present = point.certificate;
             if keep.takes(&mut point, &self.best, self.budget.tol) {
                 std::mem::swap(&mut self.best, &mut point);
@@ -304,14 +304,14 @@ impl<'p, 'a> Driver<'p, 'a> {
             let within = record.certificate.is_within(self.budget.tol);
             let stop = if within && self.step >= self.pace.least {
                 Some(StopReason::Converged)
-            } else if self.is_perfect_and_stalled(watch)? {
+            } else if self.is_perfect_and_stalled(context)? {
                 Some(StopReason::Perfect)
             } else {
                 None
             };
             if stop.is_some() || self.budget.record_every.is_none() || self.is_record_due() {
                 let best = std::mem::take(&mut self.best);
-                self.note(record, &best, watch);
+                self.note(record, &best, context);
                 self.best = best;
             }
             Ok(match stop {
@@ -326,10 +326,10 @@ impl<'p, 'a> Driver<'p, 'a> {
     fn record(
         &mut self,
         process: &mut dyn Process,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
-        let mut record = self.blank_record(process, watch);
-        watch.evaluate(|watch| {
+        let mut record = self.blank_record(process, context);
+        context.evaluate(|context| {
             let mut point = std::mem::take(&mut self.observed);
             point.search_from(self.best.intercept);
             let evaluation = Evaluation {
@@ -338,7 +338,7 @@ impl<'p, 'a> Driver<'p, 'a> {
                 best: &self.best,
                 for_record: true,
             };
-            process.evaluate(evaluation, &mut point, watch)?;
+            process.evaluate(evaluation, &mut point, context)?;
             if !process
                 .keep()
                 .takes(&mut point, &self.best, self.budget.tol)
@@ -346,14 +346,14 @@ impl<'p, 'a> Driver<'p, 'a> {
                 point.copy_from(&self.best);
             }
             record.certificate = point.certificate;
-            self.note(record, &point, watch);
+            self.note(record, &point, context);
             self.observed = point;
             Ok(())
         })
     }
 
     /// Adds a record for the user, and shows it to the monitor.
-    fn note(&mut self, record: Record, point: &Point, watch: &mut RunContext<'_>) {
+    fn note(&mut self, record: Record, point: &Point, context: &mut RunContext<'_>) {
         if let Some(every) = self.budget.record_every {
             memory::push(&mut self.records, record);
             // The first multiple that rounds to a later step.
@@ -361,7 +361,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             let count = ((self.step as f64 + 0.5) / spacing).ceil();
             self.next_record = ((count * spacing).round() as u64).max(self.step + 1);
         }
-        let answer = watch.report(&Progress {
+        let answer = context.report(&Progress {
             record,
             coef: &point.coef,
             intercept: point.intercept,
@@ -370,11 +370,11 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// A record of the present step, still without its certificate.
-    fn blank_record(&self, process: &dyn Process, watch: &RunContext<'_>) -> Record {
+    fn blank_record(&self, process: &dyn Process, context: &RunContext<'_>) -> Record {
         Record {
             epoch: self.step as f64 / (self.epoch as f64).max(1.0),
-            seconds: watch.seconds(),
-            cpu_seconds: watch.cpu_seconds(),
+            seconds: context.seconds(),
+            cpu_seconds: context.cpu_seconds(),
             certificate: Point::default().certificate,
             phase: process.phase(),
         }
@@ -384,9 +384,9 @@ impl<'p, 'a> Driver<'p, 'a> {
     fn choose(
         &mut self,
         process: &mut dyn Process,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Option<StopReason>, Error> {
-        let answer = process.choose(self.present, &mut self.best, &self.history, watch)?;
+        let answer = process.choose(self.present, &mut self.best, &self.history, context)?;
         Ok(answer.break_value())
     }
 
@@ -394,15 +394,15 @@ impl<'p, 'a> Driver<'p, 'a> {
     fn finish(
         mut self,
         stop: Option<StopReason>,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Fit, Error> {
         let stop = stop.unwrap_or(if self.step < self.last {
             StopReason::MaxTime
         } else {
             StopReason::MaxEpochs
         });
-        let is_perfect = self.is_perfect(watch)?;
-        self.prefer_zero(watch)?;
+        let is_perfect = self.is_perfect(context)?;
+        self.prefer_zero(context)?;
         let certificate = self.best.certificate;
         if !certificate.primal.is_finite() {
             return Err(Error::Overflow {
@@ -425,7 +425,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             mean_q: self.pace.mean_q,
             target: self.problem.loss().target(),
             link: self.problem.loss().link(),
-            history: self.recorded(watch),
+            history: self.recorded(context),
             certificate,
             coef: self.best.coef,
             intercept: self.best.intercept,
@@ -434,7 +434,7 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// The history for the user. Its last entry describes the returned point.
-    fn recorded(&mut self, watch: &mut RunContext<'_>) -> Vec<Record> {
+    fn recorded(&mut self, context: &mut RunContext<'_>) -> Vec<Record> {
         let mut last = *self.history.last().expect("the start has been evaluated");
         last.certificate = self.best.certificate;
         if self.budget.record_every.is_none() {
@@ -446,7 +446,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             Some(record) if record.epoch == last.epoch => record.certificate = last.certificate,
             _ => {
                 let best = std::mem::take(&mut self.best);
-                self.note(last, &best, watch);
+                self.note(last, &best, context);
                 self.best = best;
             }
         }
@@ -454,7 +454,7 @@ impl<'p, 'a> Driver<'p, 'a> {
     }
 
     /// Returns the zero model if it is better.
-    fn prefer_zero(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    fn prefer_zero(&mut self, context: &mut RunContext<'_>) -> Result<(), Error> {
         // With `tol = 0` the user wants to see where the algorithm ends. And there is nothing to do
         // if the run began at zero and has not got worse.
         let is_study = self.budget.tol == 0.0;
@@ -462,7 +462,8 @@ impl<'p, 'a> Driver<'p, 'a> {
         let is_better = self.from_zero && self.best.certificate.primal <= at_start;
         if !is_study && !is_better {
             let precision = self.precision();
-            self.problem.prefer_zero(precision, &mut self.best, watch)?;
+            self.problem
+                .prefer_zero(precision, &mut self.best, context)?;
         }
         Ok(())
     }
@@ -477,9 +478,9 @@ impl<'p, 'a> Driver<'p, 'a> {
 
     /// Whether the fit is perfect and the gap has not halved since the last evaluation, at which it
     /// was already perfect.
-    fn is_perfect_and_stalled(&mut self, watch: &mut RunContext<'_>) -> Result<bool, Error> {
+    fn is_perfect_and_stalled(&mut self, context: &mut RunContext<'_>) -> Result<bool, Error> {
         let gap = self.best.certificate.gap;
-        let is_perfect = self.is_perfect(watch)?;
+        let is_perfect = self.is_perfect(context)?;
         let before = std::mem::replace(
             &mut self.perfect_gap,
             if is_perfect { gap } else { f64::INFINITY },
@@ -489,7 +490,7 @@ impl<'p, 'a> Driver<'p, 'a> {
 
     /// Whether the fit is perfect. This is checked only at the start and once `P` has nearly
     /// vanished.
-    fn is_perfect(&mut self, watch: &mut RunContext<'_>) -> Result<bool, Error> {
+    fn is_perfect(&mut self, context: &mut RunContext<'_>) -> Result<bool, Error> {
         let first = self.history[0].certificate.primal;
         let Certificate { primal, gap, .. } = self.best.certificate;
         let may_be_perfect =
@@ -498,7 +499,7 @@ impl<'p, 'a> Driver<'p, 'a> {
             return Ok(false);
         }
         if self.best.predictions.is_empty() {
-            self.problem.predict(&mut self.best, watch)?;
+            self.problem.predict(&mut self.best, context)?;
         }
         // Below the rounding error of the first `P`.
         let is_nothing = self.from_zero && primal.max(gap) <= f64::EPSILON * first;

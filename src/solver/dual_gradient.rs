@@ -83,8 +83,8 @@ impl Solver for DualGradient {
             budget.check()?;
             check_average_from(self.average_from)?;
             let (rows, n_rows) = (problem.rows(), problem.n_rows());
-            let mut watch = RunContext::new(budget.max_time, monitor);
-            watch.set_threads(self.n_threads, rows.n_stored(), rows.n_cols())?;
+            let mut context = RunContext::new(budget.max_time, monitor);
+            context.set_threads(self.n_threads, rows.n_stored(), rows.n_cols())?;
             let mut a = match start {
                 Some(start) => start.dual_for(problem)?,
                 None => memory::zeros(n_rows),
@@ -92,10 +92,11 @@ impl Solver for DualGradient {
             if problem.fit_intercept() {
                 intercept::balance(&mut a, |i| problem.weight_fraction(i));
             }
-            let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
+            let frame = Frame::new(problem, &mut context, &mut |_, _, _| ())?;
             let sigma = match self.step {
                 None => {
-                    largest_eigenvalue(problem, &frame, &mut watch)? / problem.penalty().curvature()
+                    largest_eigenvalue(problem, &frame, &mut context)?
+                        / problem.penalty().curvature()
                 }
                 Some(step) if step.is_finite() && step > 0.0 => 1.0 / step,
                 Some(step) => return Err(parameter("step", step, "a finite number > 0")),
@@ -119,13 +120,13 @@ impl Solver for DualGradient {
                     || Iterates::new(n_rows),
                 ),
             };
-            problem.coef_of(&run.a, &mut run.coef, &mut watch)?;
+            problem.coef_of(&run.a, &mut run.coef, &mut context)?;
             let pace = Pace {
                 evaluation_cost: EVALUATION_COST,
                 least: 0,
                 mean_q: problem.mean_q(frame.mean_sq_norm),
             };
-            driver::run(problem, &mut run, budget, pace, &mut watch)
+            driver::run(problem, &mut run, budget, pace, &mut context)
         })
     }
 }
@@ -151,11 +152,11 @@ struct Run<'p, 'a> {
 
 impl Run<'_, '_> {
     /// The new dual values, in `next`.
-    fn propose(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    fn propose(&mut self, context: &mut RunContext<'_>) -> Result<(), Error> {
         let (problem, loss) = (self.problem, self.problem.loss());
         problem
             .data()
-            .products(&self.coef, &mut self.predictions, watch)?;
+            .products(&self.coef, &mut self.predictions, context)?;
         let proximal = |block: Range<usize>| Proximal {
             g: self.sigma,
             centre: &self.a[block],
@@ -163,7 +164,7 @@ impl Run<'_, '_> {
         if problem.fit_intercept() {
             let reach = intercept::inverse_curvature(loss);
             let minimum = intercept::try_minimise(self.intercept, reach, 1e-15, |b| {
-                problem.mean_of_pairs(watch, |block| {
+                problem.mean_of_pairs(context, |block| {
                     let (p, near) = (&self.predictions[block.clone()], &self.a[block.clone()]);
                     let (proximal, labels) = (proximal(block.clone()), problem.target_block(block));
                     loss.proximal_values_and_slopes(proximal, p, b, near, labels)
@@ -174,7 +175,7 @@ impl Run<'_, '_> {
         for p in &mut self.predictions {
             *p += self.intercept;
         }
-        watch.fill(&mut self.next, problem.data().block_size(), |from, next| {
+        context.fill(&mut self.next, problem.data().block_size(), |from, next| {
             let block = from..from + next.len();
             let along = LinePoint::at(&self.predictions[block.clone()]);
             let (near, labels) = (&self.a[block.clone()], problem.target_block(block.clone()));
@@ -187,10 +188,10 @@ impl Run<'_, '_> {
     }
 
     /// One step.
-    fn ascend(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    fn ascend(&mut self, context: &mut RunContext<'_>) -> Result<(), Error> {
         let problem = self.problem;
         loop {
-            self.propose(watch)?;
+            self.propose(context)?;
             let mut moved = 0.0;
             let change = |i: usize| self.next[i] - self.a[i];
             for i in 0..problem.n_rows() {
@@ -199,7 +200,7 @@ impl Run<'_, '_> {
             self.change.clear();
             memory::resize(&mut self.change, problem.n_cols(), 0.0);
             let share = |i: usize| problem.rate(i) * change(i);
-            problem.data().add_rows(share, &mut self.change, watch)?;
+            problem.data().add_rows(share, &mut self.change, context)?;
             // If sum_i rate_i da_i^2 sigma >= |dw|^2, D cannot fall.
             let curvature = self.change.iter().map(|w| w * w).sum::<f64>() / moved;
             if self.guarded && curvature > self.sigma * (1.0 + 1e-9) && curvature.is_finite() {
@@ -225,18 +226,18 @@ impl Process for Run<'_, '_> {
         self.intercept = start.intercept;
     }
 
-    fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error> {
+    fn advance(&mut self, stretch: Stretch, context: &mut RunContext<'_>) -> Result<u64, Error> {
         let Stretch { step, horizon, .. } = stretch;
         self.averager
             .before_steps(step, self.a.iter().copied(), horizon);
         if let Some(iterates) = self.averager.tally() {
             iterates.count(self.a.iter().copied());
         }
-        self.ascend(watch)?;
+        self.ascend(context)?;
         let step = step + 1;
         if step.is_power_of_two() || step.is_multiple_of(64) {
             // Removes the rounding errors of updates.
-            self.problem.coef_of(&self.a, &mut self.coef, watch)?;
+            self.problem.coef_of(&self.a, &mut self.coef, context)?;
         }
         Ok(step)
     }
@@ -245,13 +246,13 @@ impl Process for Run<'_, '_> {
         &mut self,
         evaluation: Evaluation<'_>,
         point: &mut Point,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let precision = evaluation.precision;
         let Self { problem, a, .. } = self;
         match self.averager.output_for(&evaluation, a.iter().copied()) {
-            None => problem.evaluate(a.iter().copied(), precision, point, watch)?,
-            Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch)?,
+            None => problem.evaluate(a.iter().copied(), precision, point, context)?,
+            Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, context)?,
         }
         if !self.guarded && !point.certificate.gap.is_finite() {
             return Err(Error::Diverged { name: "step" });

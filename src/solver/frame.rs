@@ -52,10 +52,10 @@ impl Frame {
     /// `spread = |x - mu|^2`.
     pub(crate) fn new(
         problem: &Problem<'_>,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
         visit: &mut dyn FnMut(usize, f64, f64),
     ) -> Result<Self, Error> {
-        let geometry = problem.data().geometry(problem.fit_intercept(), watch)?;
+        let geometry = problem.data().geometry(problem.fit_intercept(), context)?;
         let mut frame = Self::of(&geometry);
         Self::visit(&geometry, problem, visit)?;
         frame.weigh_intercept(problem, problem.total_weight());
@@ -68,7 +68,7 @@ impl Frame {
     pub(crate) fn joined(
         problem: &Problem<'_>,
         (mean_before, sq_norm_before, weight_before): (&[f64], f64, f64),
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
         visit: &mut dyn FnMut(usize, f64, f64),
     ) -> Result<(Self, f64), Error> {
         let weight = weight_before + problem.total_weight();
@@ -77,13 +77,13 @@ impl Frame {
         let mut moved = 0.0;
         if problem.fit_intercept() {
             let share = |i| problem.weight(i) / problem.total_weight();
-            problem.data().add_rows(share, &mut mu, watch)?;
+            problem.data().add_rows(share, &mut mu, context)?;
             for (mu, mean) in mu.iter_mut().zip(mean_before) {
                 *mu = before * mean + now * *mu;
                 moved += (*mu - mean) * (*mu - mean);
             }
         }
-        let geometry = RowGeometry::about(problem.data(), mu, problem.fit_intercept(), watch)?;
+        let geometry = RowGeometry::about(problem.data(), mu, problem.fit_intercept(), context)?;
         Self::visit(&geometry, problem, visit)?;
         let mut frame = Self::of(&geometry);
         frame.mean_sq_norm = before * (sq_norm_before + moved) + now * geometry.mean_sq_norm;
@@ -208,10 +208,10 @@ impl Sum {
         frame: &Frame,
         problem: &Problem<'_>,
         share: impl Fn(usize) -> f64 + Sync,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         self.v.fill(0.0);
-        problem.data().add_rows(&share, &mut self.v, watch)?;
+        problem.data().add_rows(&share, &mut self.v, context)?;
         self.pull = (0..problem.n_rows()).map(share).sum();
         self.update_t(frame);
         Ok(())

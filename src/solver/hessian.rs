@@ -191,11 +191,11 @@ impl Design<'_, '_> {
         &self,
         v: &[f64],
         out: &mut [f64],
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let rows = self.problem.rows();
         let (coef, shift) = (&v[..rows.n_cols()], self.shift(v));
-        watch.fill(out, self.problem.data().block_size(), |from, out| {
+        context.fill(out, self.problem.data().block_size(), |from, out| {
             rows.products(from, coef, out);
             for product in out {
                 *product += shift;
@@ -210,7 +210,7 @@ impl Design<'_, '_> {
         weights: &[f64],
         v: &[f64],
         room: &mut Vec<f64>,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Vec<f64>, Error> {
         let rows = self.problem.rows();
         let (coef, shift) = (&v[..rows.n_cols()], self.shift(v));
@@ -231,35 +231,35 @@ impl Design<'_, '_> {
         };
         if !rows.is_sparse() && self.problem.data().sums_by_blocks() {
             // In one pass, for which the rows come from memory once. (Compressed ones gain nothing from that.)
-            return self.sum_blocks(&fill, watch);
+            return self.sum_blocks(&fill, context);
         }
         memory::resize(room, rows.n_rows(), 0.0);
-        watch.fill(room, self.problem.data().block_size(), fill)?;
-        self.sum(|i| room[i], watch)
+        context.fill(room, self.problem.data().block_size(), fill)?;
+        self.sum(|i| room[i], context)
     }
 
     /// The sum of all rows times `share(i)`.
     pub(crate) fn sum(
         &self,
         share: impl Fn(usize) -> f64 + Sync,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Vec<f64>, Error> {
         let fill = |from: usize, shares: &mut [f64]| {
             for (i, of_row) in (from..).zip(shares) {
                 *of_row = share(i);
             }
         };
-        self.sum_blocks(&fill, watch)
+        self.sum_blocks(&fill, context)
     }
 
     /// [`Self::sum`] for shares that `fill(from, shares)` computes for the rows from `from` on.
     pub(crate) fn sum_blocks(
         &self,
         fill: &(dyn Fn(usize, &mut [f64]) + Sync),
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Vec<f64>, Error> {
         let mut sum = memory::zeros(self.problem.n_cols());
-        let total = self.problem.data().add_blocks(fill, &mut sum, watch)?;
+        let total = self.problem.data().add_blocks(fill, &mut sum, context)?;
         if self.problem.fit_intercept() {
             for (sum, m) in sum.iter_mut().zip(&self.mu) {
                 *sum -= total * m;
@@ -302,7 +302,7 @@ impl Hessian<'_, '_, '_> {
         gradient: &[f64],
         precision: f64,
         memory: &mut Memory,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Vec<f64>, Error> {
         let count = self.weights.iter().filter(|&&r| r > 0.0).count();
         if count == 0 {
@@ -318,7 +318,7 @@ impl Hessian<'_, '_, '_> {
         let cheapest = |may_sample| cheapest((rows, is_quadratic), columns, count, may_sample).0;
         let way = match (cheapest(memory.sample.is_some()), memory.sample.take()) {
             (DirectionMethod::Sample, Some(mut sample)) => {
-                let found = self.by_sample(gradient, sample::PRECISION, &mut sample, watch)?;
+                let found = self.by_sample(gradient, sample::PRECISION, &mut sample, context)?;
                 if let Some(direction) = found {
                     memory.sample = Some(sample);
                     return Ok(direction);
@@ -330,11 +330,11 @@ impl Hessian<'_, '_, '_> {
         };
         match way {
             DirectionMethod::Columns | DirectionMethod::Sample => {
-                self.by_columns(gradient, precision, memory, watch)
+                self.by_columns(gradient, precision, memory, context)
             }
-            DirectionMethod::Rows => self.by_rows(gradient, &mut memory.system, watch),
+            DirectionMethod::Rows => self.by_rows(gradient, &mut memory.system, context),
             DirectionMethod::ConjugateGradients => {
-                self.by_conjugate_gradients(gradient, precision, watch)
+                self.by_conjugate_gradients(gradient, precision, context)
             }
         }
     }
@@ -344,16 +344,16 @@ impl Hessian<'_, '_, '_> {
         gradient: &[f64],
         precision: f64,
         memory: &mut Memory,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Vec<f64>, Error> {
         let (rows, columns) = (self.design.problem.rows(), self.design.columns);
         let Memory { system, gram, .. } = memory;
-        self.factor(system, gram, watch)?;
+        self.factor(system, gram, context)?;
         let mut direction: Vec<f64> = gradient.iter().map(|g| -g).into_vec();
         let room = precision * precision * dot(gradient, gradient);
         let remainder = system.remainder(&direction);
         if is_affordable_again(rows, columns) && remainder > room {
-            self.solve_again(&mut direction, system, watch)?;
+            self.solve_again(&mut direction, system, context)?;
         } else {
             system.solve(&mut direction);
         }
@@ -365,7 +365,7 @@ impl Hessian<'_, '_, '_> {
         &self,
         system: &mut SymmetricSystem,
         gram: &mut Gram,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let Design {
             problem,
@@ -376,13 +376,13 @@ impl Hessian<'_, '_, '_> {
         system.clear(rows.n_cols() + usize::from(problem.fit_intercept()));
         if outer_work(rows, columns).1 {
             let weights = (self.weights, CHANGE);
-            gram.update(columns, (problem, mu), weights, system, watch)?;
+            gram.update(columns, (problem, mu), weights, system, context)?;
         } else {
-            self.add_rows(system, |_| {}, watch)?;
-            system.flush(watch);
+            self.add_rows(system, |_| {}, context)?;
+            system.flush(context);
         }
         system.add_diagonal(rows.n_cols(), problem.penalty().curvature());
-        system.factor(watch)
+        system.factor(context)
     }
 
     /// By conjugate gradients with the matrix of a sample of the rows to precondition them; nothing if that does
@@ -392,18 +392,18 @@ impl Hessian<'_, '_, '_> {
         gradient: &[f64],
         precision: f64,
         sample: &mut Sample,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Option<Vec<f64>>, Error> {
         loop {
             let is_new = !sample.serves();
             if is_new {
                 let design = self.design;
                 if sample.importance.is_empty() {
-                    sample.importance = self.importance(watch)?;
+                    sample.importance = self.importance(context)?;
                 }
                 let weights = &sample.choose(self.weights, design.problem.rows().n_cols());
                 let mut once = Gram::default();
-                Hessian { design, weights }.factor(&mut sample.system, &mut once, watch)?;
+                Hessian { design, weights }.factor(&mut sample.system, &mut once, context)?;
             }
             let room = precision * precision * dot(gradient, gradient);
             let (mut direction, mut steps) = (memory::zeros(gradient.len()), None);
@@ -416,10 +416,10 @@ impl Hessian<'_, '_, '_> {
                 };
                 let most = sample.max_steps();
                 (direction, steps) =
-                    self.conjugate_gradients(gradient, precision, most, &precondition, watch)?;
+                    self.conjugate_gradients(gradient, precision, most, &precondition, context)?;
             }
             sample.has_taken(steps);
-            if steps.is_some() || watch.is_out_of_time() {
+            if steps.is_some() || context.is_out_of_time() {
                 return Ok(Some(direction));
             }
             if is_new {
@@ -429,9 +429,9 @@ impl Hessian<'_, '_, '_> {
     }
 
     /// What each row is of the diagonal of `H`, as a sum over the columns, but for its weight.
-    fn importance(&self, watch: &mut RunContext<'_>) -> Result<Vec<f64>, Error> {
+    fn importance(&self, context: &mut RunContext<'_>) -> Result<Vec<f64>, Error> {
         let Design { problem, mu, .. } = self.design;
-        let (n_cols, diagonal) = (problem.rows().n_cols(), self.diagonal(watch)?);
+        let (n_cols, diagonal) = (problem.rows().n_cols(), self.diagonal(context)?);
         let of_intercept = diagonal.get(n_cols).map_or(0.0, |total| 1.0 / total);
         let means = mu.iter().zip(&diagonal).map(|(m, d)| m * m / d);
         // Of a row without entries.
@@ -439,7 +439,7 @@ impl Hessian<'_, '_, '_> {
         let mut importance = memory::zeros(problem.rows().n_rows());
         let twice: Vec<f64> = mu.iter().map(|m| 2.0 * m).into_vec();
         let rows = problem.rows();
-        watch.fill(
+        context.fill(
             &mut importance,
             problem.data().block_size(),
             |from, importance| {
@@ -463,21 +463,21 @@ impl Hessian<'_, '_, '_> {
         &self,
         v: &mut [f64],
         system: &mut SymmetricSystem,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let problem = self.design.problem;
         system.release();
         let mut finer = SymmetricSystem::new(v.len());
-        self.add_rows(&mut finer, |row| system.forward(row), watch)?;
+        self.add_rows(&mut finer, |row| system.forward(row), context)?;
         for j in 0..problem.rows().n_cols() {
             let row = finer.next_row();
             row[j] = 1.0;
             system.forward(row);
-            finer.end_row(problem.penalty().curvature(), watch);
-            watch.heartbeat_in_time()?;
+            finer.end_row(problem.penalty().curvature(), context);
+            context.heartbeat_in_time()?;
         }
-        finer.flush(watch);
-        finer.factor(watch)?;
+        finer.flush(context);
+        finer.factor(context)?;
         system.forward(v);
         finer.solve(v);
         system.backward(v);
@@ -489,7 +489,7 @@ impl Hessian<'_, '_, '_> {
         &self,
         system: &mut SymmetricSystem,
         change: impl Fn(&mut [f64]),
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let Design { problem, mu, .. } = self.design;
         for block in problem.data().blocks() {
@@ -505,8 +505,8 @@ impl Hessian<'_, '_, '_> {
                         row[mu.len()] = 1.0;
                     }
                     change(row);
-                    system.end_row(r, watch);
-                    watch.heartbeat_in_time()?;
+                    system.end_row(r, context);
+                    context.heartbeat_in_time()?;
                 }
             }
         }
@@ -528,14 +528,14 @@ impl Hessian<'_, '_, '_> {
     fn columns_apart(
         &self,
         chosen: &[u32],
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Vec<usize>, Error> {
         let mut spreads = memory::zeros(self.design.problem.rows().n_cols());
         for &i in chosen {
             for (spread, x) in spreads.iter_mut().zip(self.centred(i as usize)) {
                 *spread += x * x;
             }
-            watch.heartbeat_in_time()?;
+            context.heartbeat_in_time()?;
         }
         Ok(stand_apart(&spreads))
     }
@@ -544,14 +544,14 @@ impl Hessian<'_, '_, '_> {
         &self,
         gradient: &[f64],
         system: &mut SymmetricSystem,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Vec<f64>, Error> {
         let Design { problem, mu, .. } = self.design;
         let (rows, n_cols) = (problem.rows(), problem.rows().n_cols());
         let chosen: Vec<u32> = (0..rows.n_rows() as u32)
             .filter(|&i| self.weights[i as usize] > 0.0)
             .into_vec();
-        let apart = self.columns_apart(&chosen, watch)?;
+        let apart = self.columns_apart(&chosen, context)?;
         // The columns of the border: those that stand apart and, if there is an intercept, ones.
         let room = |_| memory::with_capacity(chosen.len());
         let mut border: Vec<Vec<f64>> = (0..apart.len()).map(room).into_vec();
@@ -562,7 +562,7 @@ impl Hessian<'_, '_, '_> {
                 column.push(row[j]);
             }
         }
-        system.fill(watch, |k, cells| {
+        system.fill(context, |k, cells| {
             let mut row = self.centred(chosen[k] as usize);
             for &j in &apart {
                 row[j] = 0.0;
@@ -574,7 +574,7 @@ impl Hessian<'_, '_, '_> {
             }
             cells[k] += 1.0 / self.weights[chosen[k] as usize];
         })?;
-        system.factor(watch)?;
+        system.factor(context)?;
         let (coef, of_intercept) = gradient.split_at(n_cols);
         let mut together = coef.duplicate();
         for &j in &apart {
@@ -607,7 +607,7 @@ impl Hessian<'_, '_, '_> {
             }
         }
         small.add_diagonal(apart.len(), problem.penalty().curvature());
-        small.factor(watch)?;
+        small.factor(context)?;
         let gradients = apart
             .iter()
             .map(|&j| coef[j])
@@ -643,9 +643,9 @@ impl Hessian<'_, '_, '_> {
         &self,
         gradient: &[f64],
         precision: f64,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Vec<f64>, Error> {
-        let diagonal = self.diagonal(watch)?;
+        let diagonal = self.diagonal(context)?;
         let precondition =
             |v: &[f64]| -> Vec<f64> { v.iter().zip(&diagonal).map(|(v, d)| v / d).into_vec() };
         let most = if self.design.problem.loss().is_quadratic() {
@@ -653,7 +653,7 @@ impl Hessian<'_, '_, '_> {
         } else {
             MAX_STEPS
         };
-        let found = self.conjugate_gradients(gradient, precision, most, &precondition, watch)?;
+        let found = self.conjugate_gradients(gradient, precision, most, &precondition, context)?;
         Ok(found.0)
     }
 
@@ -665,7 +665,7 @@ impl Hessian<'_, '_, '_> {
         precision: f64,
         max_steps: usize,
         precondition: &dyn Fn(&[f64]) -> Vec<f64>,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(Vec<f64>, Option<usize>), Error> {
         let (design, problem) = (self.design, self.design.problem);
         let (n_cols, lambda) = (problem.rows().n_cols(), problem.penalty().curvature());
@@ -689,7 +689,7 @@ impl Hessian<'_, '_, '_> {
         let enough = precision * precision * measure(gradient, size);
         let mut way = scaled.duplicate();
         for steps in 1..=max_steps {
-            let mut image = design.image(self.weights, &way, &mut room, watch)?;
+            let mut image = design.image(self.weights, &way, &mut room, context)?;
             for (image, v) in image.iter_mut().zip(&way[..n_cols]) {
                 *image += lambda * v;
             }
@@ -709,7 +709,7 @@ impl Hessian<'_, '_, '_> {
             if measure(&residual, size) <= enough {
                 return Ok((direction, Some(steps)));
             }
-            if watch.is_out_of_time() {
+            if context.is_out_of_time() {
                 break;
             }
             for (v, s) in way.iter_mut().zip(&scaled) {
@@ -721,7 +721,7 @@ impl Hessian<'_, '_, '_> {
     }
 
     /// The diagonal of `H`.
-    fn diagonal(&self, watch: &mut RunContext<'_>) -> Result<Vec<f64>, Error> {
+    fn diagonal(&self, context: &mut RunContext<'_>) -> Result<Vec<f64>, Error> {
         let Design { problem, mu, .. } = self.design;
         let n_cols = problem.rows().n_cols();
         let (mut squares, mut sums, mut total) =
@@ -731,7 +731,7 @@ impl Hessian<'_, '_, '_> {
             let rows = problem.rows();
             rows.add_squares(block.start, weights, &mut squares, &mut sums);
             total += weights.iter().filter(|&&r| r > 0.0).sum::<f64>();
-            watch.heartbeat()?;
+            context.heartbeat()?;
         }
         for ((square, sum), m) in squares.iter_mut().zip(&sums).zip(mu) {
             // Not negative, whatever rounding does.
@@ -786,19 +786,19 @@ mod tests {
             let (n, d) = (self.rows.len(), self.mu.len());
             let targets = vec![1.0; n];
             let mut no_monitor = NoMonitor;
-            let mut watch = RunContext::new(None, &mut no_monitor);
-            watch
+            let mut context = RunContext::new(None, &mut no_monitor);
+            context
                 .set_threads(threads, usize::MAX, 1)
                 .expect("a few threads");
             if kind.sparse {
                 let rows = self.rows.iter().map(|row| row.iter().copied().enumerate());
                 let arrays = CsrArrays::new(rows.map(|row| row.filter(|(_, x)| *x != 0.0)));
-                self.with_rows(arrays.rows(d), &targets, kind, &mut watch, f);
+                self.with_rows(arrays.rows(d), &targets, kind, &mut context, f);
             } else {
                 let entries = self.rows.concat();
                 let view = ArrayView2::from_shape((n, d), &entries).expect("n rows");
                 let rows = Dense::new(view).expect("C order");
-                self.with_rows(rows, &targets, kind, &mut watch, f);
+                self.with_rows(rows, &targets, kind, &mut context, f);
             }
         }
 
@@ -807,12 +807,12 @@ mod tests {
             rows: impl Into<Storage<'a>>,
             targets: &'a [f64],
             kind: Kind,
-            watch: &mut RunContext<'_>,
+            context: &mut RunContext<'_>,
             f: impl Fn(&dyn Solve, &mut RunContext<'_>),
         ) {
             let data = &Arc::new(Data::new(rows, None).expect("valid"));
-            self.with_loss(data, targets, Squared, kind, watch, &f);
-            self.with_loss(data, targets, Huber::with_param(1.0), kind, watch, &f);
+            self.with_loss(data, targets, Squared, kind, context, &f);
+            self.with_loss(data, targets, Huber::with_param(1.0), kind, context, &f);
         }
 
         fn with_loss<'a, L: Loss>(
@@ -821,7 +821,7 @@ mod tests {
             targets: &'a [f64],
             loss: L,
             kind: Kind,
-            watch: &mut RunContext<'_>,
+            context: &mut RunContext<'_>,
             f: impl Fn(&dyn Solve, &mut RunContext<'_>),
         ) {
             let lambda = Regularisation::Lambda(self.lambda);
@@ -842,7 +842,7 @@ mod tests {
                 design: &design,
                 weights: &self.weights,
             };
-            f(&hessian, watch);
+            f(&hessian, context);
         }
 
         /// The rows of the definition.
@@ -908,7 +908,7 @@ mod tests {
             &self,
             way: Option<DirectionMethod>,
             gradient: &[f64],
-            watch: &mut RunContext<'_>,
+            context: &mut RunContext<'_>,
         ) -> Vector;
         /// The direction to the `aim`, a gradient and a precision, by a sample that has served for other weights
         /// before, if any; and whether it is to serve for the next one.
@@ -916,12 +916,12 @@ mod tests {
             &self,
             before: Option<&[f64]>,
             aim: (&[f64], f64),
-            watch: &mut RunContext<'_>,
+            context: &mut RunContext<'_>,
         ) -> (Vector, bool);
         /// Whether the matrix of the columns is left to [`Columns`].
         fn is_by_columns(&self) -> bool;
-        fn products(&self, v: &[f64], watch: &mut RunContext<'_>) -> Vector;
-        fn sum(&self, share: &[f64], watch: &mut RunContext<'_>) -> Vector;
+        fn products(&self, v: &[f64], context: &mut RunContext<'_>) -> Vector;
+        fn sum(&self, share: &[f64], context: &mut RunContext<'_>) -> Vector;
         fn size(&self) -> usize;
     }
 
@@ -933,20 +933,20 @@ mod tests {
             &self,
             way: Option<DirectionMethod>,
             gradient: &[f64],
-            watch: &mut RunContext<'_>,
+            context: &mut RunContext<'_>,
         ) -> Vector {
             let mut memory = Memory::default();
             let direction = match way {
-                None => self.direction(gradient, TINY, &mut memory, watch),
+                None => self.direction(gradient, TINY, &mut memory, context),
                 Some(DirectionMethod::Columns) => {
-                    self.by_columns(gradient, TINY, &mut memory, watch)
+                    self.by_columns(gradient, TINY, &mut memory, context)
                 }
                 Some(DirectionMethod::Sample) => {
-                    return self.solve_by_sample(None, (gradient, TINY), watch).0;
+                    return self.solve_by_sample(None, (gradient, TINY), context).0;
                 }
-                Some(DirectionMethod::Rows) => self.by_rows(gradient, &mut memory.system, watch),
+                Some(DirectionMethod::Rows) => self.by_rows(gradient, &mut memory.system, context),
                 Some(DirectionMethod::ConjugateGradients) => {
-                    self.by_conjugate_gradients(gradient, TINY, watch)
+                    self.by_conjugate_gradients(gradient, TINY, context)
                 }
             };
             direction.expect("not interrupted")
@@ -956,12 +956,16 @@ mod tests {
             &self,
             before: Option<&[f64]>,
             (gradient, precision): (&[f64], f64),
-            watch: &mut RunContext<'_>,
+            context: &mut RunContext<'_>,
         ) -> (Vector, bool) {
             let (design, mut sample) = (self.design, Sample::default());
             let mut solve = |weights: &[f64], precision: f64| {
-                let found =
-                    Hessian { design, weights }.by_sample(gradient, precision, &mut sample, watch);
+                let found = Hessian { design, weights }.by_sample(
+                    gradient,
+                    precision,
+                    &mut sample,
+                    context,
+                );
                 found.expect("not interrupted").expect("steps enough")
             };
             if let Some(before) = before {
@@ -976,17 +980,17 @@ mod tests {
             outer_work(self.design.problem.rows(), self.design.columns).1
         }
 
-        fn products(&self, v: &[f64], watch: &mut RunContext<'_>) -> Vector {
+        fn products(&self, v: &[f64], context: &mut RunContext<'_>) -> Vector {
             let mut out = vec![7.0; self.weights.len()];
             self.design
-                .products(v, &mut out, watch)
+                .products(v, &mut out, context)
                 .expect("not interrupted");
             out
         }
 
-        fn sum(&self, share: &[f64], watch: &mut RunContext<'_>) -> Vector {
+        fn sum(&self, share: &[f64], context: &mut RunContext<'_>) -> Vector {
             self.design
-                .sum(|i| share[i], watch)
+                .sum(|i| share[i], context)
                 .expect("not interrupted")
         }
 
@@ -1106,9 +1110,9 @@ mod tests {
         #[test]
         fn all_ways_solve_the_system(case in cases()) {
             for kind in kinds() {
-                case.with(kind, 1, |hessian, watch| {
+                case.with(kind, 1, |hessian, context| {
                     for way in WAYS {
-                        let d = hessian.solve(way, case.gradient(kind.intercept), watch);
+                        let d = hessian.solve(way, case.gradient(kind.intercept), context);
                         assert_eq!(d.len(), hessian.size());
                         let residual = case.residual(&d, kind.intercept);
                         assert!(residual < 1e-9, "{residual} by {way:?}, {kind:?}");
@@ -1122,12 +1126,12 @@ mod tests {
             for kind in kinds() {
                 let rows = case.centred(kind.intercept);
                 let v = case.gradient(kind.intercept);
-                case.with(kind, 1, |hessian, watch| {
-                    let products = hessian.products(v, watch);
+                case.with(kind, 1, |hessian, context| {
+                    let products = hessian.products(v, context);
                     for (row, product) in rows.iter().zip(products) {
                         assert!((product - dot(row, v)).abs() < 1e-13);
                     }
-                    let sum = hessian.sum(&case.weights, watch);
+                    let sum = hessian.sum(&case.weights, context);
                     assert_eq!(sum.len(), v.len());
                     for (j, sum) in sum.iter().enumerate() {
                         let terms = rows.iter().zip(&case.weights).map(|(row, r)| r * row[j]);
@@ -1160,8 +1164,8 @@ mod tests {
                     }
                 }
                 let solution = eliminate(matrix, right);
-                case.with(kind, 1, |hessian, watch| {
-                    let d = hessian.solve(Some(DirectionMethod::Rows), g, watch);
+                case.with(kind, 1, |hessian, context| {
+                    let d = hessian.solve(Some(DirectionMethod::Rows), g, context);
                     for j in 0..d_cols {
                         let t_x: f64 = (0..n).map(|i| solution[i] * rows[i][j]).sum();
                         let off = case.lambda * d[j] + g[j] + t_x;
@@ -1205,10 +1209,10 @@ mod tests {
             case.gradient[j] *= scales(j);
         }
         for kind in kinds() {
-            case.with(kind, 1, |hessian, watch| {
+            case.with(kind, 1, |hessian, context| {
                 let gradient = case.gradient(kind.intercept);
-                let by_rows = hessian.solve(Some(DirectionMethod::Rows), gradient, watch);
-                let expected = hessian.solve(Some(DirectionMethod::Columns), gradient, watch);
+                let by_rows = hessian.solve(Some(DirectionMethod::Rows), gradient, context);
+                let expected = hessian.solve(Some(DirectionMethod::Columns), gradient, context);
                 for (j, (found, expected)) in by_rows.iter().zip(&expected).enumerate() {
                     let off = (found - expected).abs() * scales(j);
                     assert!(
@@ -1252,8 +1256,8 @@ mod tests {
             lambda: 1e-12,
         };
         for kind in kinds().filter(|kind| !kind.intercept) {
-            case.with(kind, 1, |hessian, watch| {
-                let d = hessian.solve(Some(DirectionMethod::Columns), &case.gradient, watch);
+            case.with(kind, 1, |hessian, context| {
+                let d = hessian.solve(Some(DirectionMethod::Columns), &case.gradient, context);
                 let expected = -dot(&case.gradient, &across) / case.lambda;
                 let off = dot(&d, &across) / expected - 1.0;
                 assert!(off.abs() < 1e-6, "{off}, {kind:?}");
@@ -1271,19 +1275,19 @@ mod tests {
             lambda: 0.5,
         };
         for kind in kinds().filter(|kind| kind.intercept) {
-            case.with(kind, 1, |hessian, watch| {
+            case.with(kind, 1, |hessian, context| {
                 for way in [DirectionMethod::Columns, DirectionMethod::Rows] {
-                    let d = hessian.solve(Some(way), &case.gradient, watch);
+                    let d = hessian.solve(Some(way), &case.gradient, context);
                     assert!((d[0] + 2.0).abs() < 1e-15 && (d[1] - 4.0).abs() < 1e-15);
                     assert_eq!(d[2], 0.0, "{way:?}");
                 }
                 // Altogether, the intercept has to go somewhere, or it would stay where it is for ever.
                 assert_eq!(
-                    hessian.solve(None, &case.gradient, watch),
+                    hessian.solve(None, &case.gradient, context),
                     [-2.0, 4.0, -3.0]
                 );
                 for way in WAYS {
-                    assert_eq!(hessian.solve(way, &[0.0; 3], watch), [0.0; 3], "{way:?}");
+                    assert_eq!(hessian.solve(way, &[0.0; 3], context), [0.0; 3], "{way:?}");
                 }
             });
         }
@@ -1320,9 +1324,9 @@ mod tests {
             ] {
                 let found = std::cell::RefCell::new(Vec::new());
                 for threads in [1, 2, 3] {
-                    case.with(kind, threads, |hessian, watch| {
+                    case.with(kind, threads, |hessian, context| {
                         assert!(hessian.is_by_columns());
-                        let d = hessian.solve(Some(way), gradient, watch);
+                        let d = hessian.solve(Some(way), gradient, context);
                         found.borrow_mut().push(d);
                     });
                 }
@@ -1363,11 +1367,11 @@ mod tests {
         };
         for kind in kinds() {
             let gradient = case.gradient(kind.intercept);
-            case.with(kind, 1, |hessian, watch| {
+            case.with(kind, 1, |hessian, context| {
                 let coarse = (gradient, sample::PRECISION);
-                let (_, serves_on) = hessian.solve_by_sample(None, coarse, watch);
+                let (_, serves_on) = hessian.solve_by_sample(None, coarse, context);
                 assert!(serves_on, "{kind:?}");
-                let (d, _) = hessian.solve_by_sample(Some(&others), (gradient, TINY), watch);
+                let (d, _) = hessian.solve_by_sample(Some(&others), (gradient, TINY), context);
                 let residual = case.residual(&d, kind.intercept);
                 assert!(residual < 1e-9, "{residual}, {kind:?}");
             });
@@ -1398,10 +1402,11 @@ mod tests {
         let weights: Vector = (0..n_rows).map(|_| uniform() / 20_000.0).collect();
         let gradient: Vector = (0..n_cols).map(|_| uniform() - 0.5).collect();
         let mut no_monitor = NoMonitor;
-        let mut watch = RunContext::new(None, &mut no_monitor);
+        let mut context = RunContext::new(None, &mut no_monitor);
         let mut solve = |weights: &[f64], memory: &mut Memory| {
             let design = &design;
-            let found = Hessian { design, weights }.direction(&gradient, 1e-9, memory, &mut watch);
+            let found =
+                Hessian { design, weights }.direction(&gradient, 1e-9, memory, &mut context);
             found.expect("not interrupted")
         };
         let mut memory = Memory::new(&loss);

@@ -165,7 +165,7 @@ impl Momentum {
         work: f64,
         may_step: bool,
         mut at: Iterate<'_>,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         self.work += work;
         let columns = COLUMN_WORK * self.model.v.len() as f64;
@@ -175,13 +175,13 @@ impl Momentum {
             return Ok(());
         }
         self.work = 0.0;
-        self.wait = if self.try_step(problem, &mut at, watch)? {
+        self.wait = if self.try_step(problem, &mut at, context)? {
             1.0
         } else {
             (WAIT_GROWTH * self.wait).min(MAX_WAIT)
         };
         self.rebase(problem, &at);
-        watch.heartbeat()
+        context.heartbeat()
     }
 
     /// Takes the best step along `z` and `p`. Returns whether it was accepted.
@@ -189,24 +189,24 @@ impl Momentum {
         &mut self,
         problem: &Problem<'_>,
         at: &mut Iterate<'_>,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<bool, Error> {
         let Some(mut theta) = self.plane(problem, at).maximum() else {
             return Ok(false);
         };
         let mut halves = 0;
         while !self.stays_in_range(problem, at.rows, theta) {
-            watch.heartbeat()?;
+            context.heartbeat()?;
             if halves == MAX_HALVINGS {
                 return Ok(false);
             }
             halves += 1;
             theta = (0.5 * theta.0, 0.5 * theta.1);
         }
-        watch.heartbeat()?;
+        context.heartbeat()?;
         let (before, pull) = (at.penalty(), at.sum.pull);
         let conjugates = self.take_step(problem, at, theta);
-        watch.heartbeat()?;
+        context.heartbeat()?;
         let gain = self.curvature * (before - at.penalty()) - conjugates / problem.total_weight();
         // False for NaN, too.
         let rises = gain > ROUNDING * self.curvature * before;

@@ -118,7 +118,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         mean_q: f64,
         point: &Point,
         target: f64,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Self, Error> {
         let mut u = point.coef.duplicate();
         let mut mean = Vec::new();
@@ -166,23 +166,23 @@ impl<'p, 'a> Newton<'p, 'a> {
             u,
         };
         if is_smooth {
-            newton.update_dual(watch)?;
+            newton.update_dual(context)?;
         } else {
-            newton.begin_proximal_steps(watch)?;
+            newton.begin_proximal_steps(context)?;
         }
         Ok(newton)
     }
 
     /// Switches to proximal steps, and returns to the point where the method began.
-    fn begin_proximal_steps(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    fn begin_proximal_steps(&mut self, context: &mut RunContext<'_>) -> Result<(), Error> {
         self.g = self.first_g;
         memory::resize(&mut self.trial, self.p.len(), 0.0);
         self.may_try_proximal = false;
         memory::assign(&mut self.u, &self.first_u);
-        self.design.products(&self.u, &mut self.p, watch)?;
+        self.design.products(&self.u, &mut self.p, context)?;
         memory::assign(&mut self.a, &self.centre);
         self.begin_subproblem();
-        self.update_dual(watch)
+        self.update_dual(context)
     }
 
     /// Resets the counters of steps and progress for a new subproblem.
@@ -236,7 +236,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         &mut self,
         gap: f64,
         target: f64,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         if self.g > 0.0 {
             self.centre.copy_from_slice(&self.a);
@@ -248,7 +248,7 @@ impl<'p, 'a> Newton<'p, 'a> {
             self.g = (self.g * shrink).max(LAST_WEIGHT * self.first_g);
             self.goal = self.goal.min(0.1 * target);
             self.begin_subproblem();
-            self.update_dual(watch)
+            self.update_dual(context)
         } else {
             self.goal = self.goal.min(0.1 * target);
             if self.idle <= IDLE {
@@ -264,8 +264,8 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// One step of Newton's method, unless the present subproblem turns out to be solved.
-    pub(crate) fn step(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
-        let gradient = self.gradient(watch)?;
+    pub(crate) fn step(&mut self, context: &mut RunContext<'_>) -> Result<(), Error> {
+        let gradient = self.gradient(context)?;
         self.excess = self.problem().penalty().excess(&gradient);
         if self.excess <= 0.5 * self.least_excess {
             (self.least_excess, self.idle) = (self.excess, 0);
@@ -280,7 +280,7 @@ impl<'p, 'a> Newton<'p, 'a> {
             return Ok(());
         }
         self.steps += 1;
-        self.find_curvatures(watch)?;
+        self.find_curvatures(context)?;
         let hessian = Hessian {
             design: &self.design,
             weights: &self.change,
@@ -297,7 +297,7 @@ impl<'p, 'a> Newton<'p, 'a> {
         if self.g > 0.0 || self.idle >= SAMPLE_LIMITS.0 || self.steps > SAMPLE_LIMITS.1 {
             self.memory.sample = None;
         }
-        let direction = match hessian.direction(&gradient, precision, &mut self.memory, watch) {
+        let direction = match hessian.direction(&gradient, precision, &mut self.memory, context) {
             // The point stays where it is, and the run ends.
             Err(Error::OutOfTime) => return Ok(()),
             direction => direction?,
@@ -308,13 +308,14 @@ impl<'p, 'a> Newton<'p, 'a> {
             self.excess = 0.0;
             return Ok(());
         }
-        self.design.products(&direction, &mut self.change, watch)?;
+        self.design
+            .products(&direction, &mut self.change, context)?;
         let coef = &direction[..self.problem().rows().n_cols()];
-        let t = self.search(coef, watch)?;
+        let t = self.search(coef, context)?;
         for (u, d) in self.u.iter_mut().zip(&direction) {
             *u += t * d;
         }
-        self.take_step(t, watch)?;
+        self.take_step(t, context)?;
         if t == 1.0 && std::mem::take(&mut self.is_first_parabola) {
             // A full step leads to the minimum of a quadratic; an evaluation shows how accurately.
             self.excess = 0.0;
@@ -324,7 +325,7 @@ impl<'p, 'a> Newton<'p, 'a> {
             self.look_ahead = 2.0 * t;
             self.n_short += 1;
             if self.may_try_proximal && self.n_short == MANY_SHORT {
-                return self.begin_proximal_steps(watch);
+                return self.begin_proximal_steps(context);
             }
         }
         Ok(())
@@ -352,10 +353,10 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// Computes the dual values after `t` times the change, as the trial.
-    fn try_step(&mut self, t: f64, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    fn try_step(&mut self, t: f64, context: &mut RunContext<'_>) -> Result<(), Error> {
         let problem = self.problem();
         let mut trial = std::mem::take(self.tried_mut());
-        watch.fill(&mut trial, problem.data().block_size(), |from, trial| {
+        context.fill(&mut trial, problem.data().block_size(), |from, trial| {
             let block = from..from + trial.len();
             let (along, labels) = (
                 self.along(t, block.clone()),
@@ -394,26 +395,26 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// Recomputes `a` for the present `p`.
-    fn update_dual(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    fn update_dual(&mut self, context: &mut RunContext<'_>) -> Result<(), Error> {
         memory::resize(&mut self.change, self.p.len(), 0.0);
-        self.try_step(0.0, watch)?;
+        self.try_step(0.0, context)?;
         self.accept();
         Ok(())
     }
 
     /// Moves `p` by `t` times the change, and `a` to the last trial, which was made for this `t`.
-    fn take_step(&mut self, t: f64, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    fn take_step(&mut self, t: f64, context: &mut RunContext<'_>) -> Result<(), Error> {
         let (size, change) = (self.problem().data().block_size(), &self.change);
-        watch.update(&mut self.p, size, |i, p| p + t * change[i])?;
+        context.update(&mut self.p, size, |i, p| p + t * change[i])?;
         self.accept();
         Ok(())
     }
 
     /// The gradient of `F`.
-    fn gradient(&self, watch: &mut RunContext<'_>) -> Result<Vec<f64>, Error> {
+    fn gradient(&self, context: &mut RunContext<'_>) -> Result<Vec<f64>, Error> {
         let problem = self.problem();
         let share = |i: usize| problem.weight(i) * self.a[i] / problem.total_weight();
-        let mut gradient = self.design.sum(share, watch)?;
+        let mut gradient = self.design.sum(share, context)?;
         for g in &mut gradient {
             *g = -*g;
         }
@@ -423,11 +424,11 @@ impl<'p, 'a> Newton<'p, 'a> {
 
     /// Overwrites `change`, which holds the effect of the last direction on `p_i`, with the weights
     /// `c_i h_i / W`.
-    fn find_curvatures(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    fn find_curvatures(&mut self, context: &mut RunContext<'_>) -> Result<(), Error> {
         let mut change = std::mem::take(&mut self.change);
         let problem = self.problem();
         memory::resize(&mut change, problem.n_rows(), 0.0);
-        watch.fill(&mut change, problem.data().block_size(), |from, change| {
+        context.fill(&mut change, problem.data().block_size(), |from, change| {
             let block = from..from + change.len();
             problem.loss().proximal_curvatures(
                 self.proximal(block.clone()),
@@ -444,22 +445,22 @@ impl<'p, 'a> Newton<'p, 'a> {
 
     /// The step length along `(coef, ..)`: approximately where the derivative of `F` changes sign.
     /// Leaves the dual values there as the trial.
-    fn search(&mut self, coef: &[f64], watch: &mut RunContext<'_>) -> Result<f64, Error> {
+    fn search(&mut self, coef: &[f64], context: &mut RunContext<'_>) -> Result<f64, Error> {
         /// The derivative may be at most this fraction of that at the start.
         const SLOPE_FRACTION: f64 = 0.3;
-        let room = SLOPE_FRACTION * self.derivative(coef, 0.0, &self.a, watch)?.abs();
+        let room = SLOPE_FRACTION * self.derivative(coef, 0.0, &self.a, context)?.abs();
         let (mut low, mut slope_at_low, mut high) = (0.0, 0.0, f64::INFINITY);
         let mut t = 1.0;
         for _ in 0..60 {
-            self.try_step(t, watch)?;
-            let slope = self.derivative(coef, t, self.tried(), watch)?;
+            self.try_step(t, context)?;
+            let slope = self.derivative(coef, t, self.tried(), context)?;
             // Because the derivative increases, `F` has changed by at most `rise`. If this does not
             // prove that `F` has fallen, the change is computed: after a steep fall and a long
             // gentle rise, `F` may be larger. (A parabola has changed by
             // `t (F'(0) + F'(t)) / 2 < 0`.)
             let rise = low * slope_at_low + (t - low) * slope;
             let is_lower = || self.problem().loss().is_quadratic() || slope <= 0.0 || rise <= 0.0;
-            if slope.abs() <= room && (is_lower() || self.change_of(coef, t, watch)? <= 0.0) {
+            if slope.abs() <= room && (is_lower() || self.change_of(coef, t, context)? <= 0.0) {
                 return Ok(t);
             }
             if slope < 0.0 {
@@ -473,7 +474,7 @@ impl<'p, 'a> Newton<'p, 'a> {
                 2.0 * t
             };
         }
-        self.try_step(t, watch)?;
+        self.try_step(t, context)?;
         Ok(t)
     }
 
@@ -484,10 +485,10 @@ impl<'p, 'a> Newton<'p, 'a> {
         coef: &[f64],
         t: f64,
         a: &[f64],
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<f64, Error> {
         let problem = self.problem();
-        let blocks = problem.data().by_blocks(watch, |block| {
+        let blocks = problem.data().by_blocks(context, |block| {
             let c = problem.target_block(block.clone()).c;
             blocks::products(&a[block.clone()], &self.change[block], c)
         })?;
@@ -497,9 +498,9 @@ impl<'p, 'a> Newton<'p, 'a> {
     }
 
     /// The change of `F` after `t` times `(coef, ..)`.
-    fn change_of(&self, coef: &[f64], t: f64, watch: &mut RunContext<'_>) -> Result<f64, Error> {
+    fn change_of(&self, coef: &[f64], t: f64, context: &mut RunContext<'_>) -> Result<f64, Error> {
         let problem = self.problem();
-        let sums = problem.data().by_blocks(watch, |block| {
+        let sums = problem.data().by_blocks(context, |block| {
             let (along, labels) = (
                 self.along(t, block.clone()),
                 problem.target_block(block.clone()),

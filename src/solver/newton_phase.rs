@@ -107,8 +107,8 @@ impl<'p, 'a> NewtonPhase<'p, 'a> {
     }
 
     /// At most one step of Newton's method.
-    pub(crate) fn step(&mut self, watch: &mut RunContext<'_>) -> Result<(), Error> {
-        self.newton.step(watch)
+    pub(crate) fn step(&mut self, context: &mut RunContext<'_>) -> Result<(), Error> {
+        self.newton.step(context)
     }
 
     /// Evaluates the present point.
@@ -126,7 +126,7 @@ impl<'p, 'a> NewtonPhase<'p, 'a> {
         aim: (f64, f64),
         (best, least_dual): (&Point, f64),
         point: &mut Point,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         if point.predictions.is_empty() {
             point.predictions = self.newton.lend();
@@ -136,12 +136,12 @@ impl<'p, 'a> NewtonPhase<'p, 'a> {
         point.search_from(newton.intercept());
         // If the loss is smooth, the last step ends so close to the solution that both will do.
         let probably = !problem.loss().has_kinks();
-        problem.evaluate_either(coef.clone(), of_newton, probably, aim, point, watch)?;
+        problem.evaluate_either(coef.clone(), of_newton, probably, aim, point, context)?;
         let Certificate { primal, dual, .. } = point.certificate;
         let room = ROUNDING * least_dual.abs();
         if dual < least_dual - room && primal - least_dual < best.certificate.gap {
             let dual = best.dual.iter().copied();
-            problem.evaluate_pair(coef, dual, aim.1, point, watch)?;
+            problem.evaluate_pair(coef, dual, aim.1, point, context)?;
         }
         Ok(())
     }
@@ -166,11 +166,11 @@ impl<'p, 'a> NewtonPhase<'p, 'a> {
     }
 
     /// Continues from the present point towards a gap of at most `tol` times its `P`.
-    pub(crate) fn go_on(&mut self, tol: f64, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    pub(crate) fn go_on(&mut self, tol: f64, context: &mut RunContext<'_>) -> Result<(), Error> {
         if !self.newton.is_ready() {
             return Ok(());
         }
         let Certificate { primal, gap, .. } = self.present;
-        self.newton.go_on(gap, tol * primal, watch)
+        self.newton.go_on(gap, tol * primal, context)
     }
 }

@@ -118,12 +118,12 @@ impl Pegasos {
         error::catch(|| {
             self.check()?;
             let rows = problem.rows();
-            let mut watch = RunContext::new(None, monitor);
+            let mut context = RunContext::new(None, monitor);
             if let Some(stream) = &stream {
                 stream.check(rows.n_cols())?;
             }
             let scales = stream.as_ref().and_then(|stream| stream.scales.as_ref());
-            let mut state = State::new(self, problem, true, scales, &mut watch)?;
+            let mut state = State::new(self, problem, true, scales, &mut context)?;
             let (mut mean, before) = match stream {
                 None => (Model::zero(rows.n_cols()), 0.0),
                 Some(stream) => {
@@ -143,9 +143,16 @@ impl Pegasos {
             for visits in order.visits().chunks(block / batch * batch) {
                 for visits in visits.chunks(batch) {
                     t += visits.len() as f64 / state.full_step;
-                    state.step(problem, &mut pool, visits, t, Some(&mut tally), &mut watch)?;
+                    state.step(
+                        problem,
+                        &mut pool,
+                        visits,
+                        t,
+                        Some(&mut tally),
+                        &mut context,
+                    )?;
                 }
-                watch.heartbeat()?;
+                context.heartbeat()?;
             }
             let batches = order.visits().len().div_ceil(batch) as u64;
             let sums = tally.take(batches, state.values());
@@ -283,8 +290,8 @@ impl Solver for Pegasos {
             budget.check()?;
             self.check()?;
             let rows = problem.rows();
-            let mut watch = RunContext::new(budget.max_time, monitor);
-            let mut state = State::new(self, problem, false, None, &mut watch)?;
+            let mut context = RunContext::new(budget.max_time, monitor);
+            let mut state = State::new(self, problem, false, None, &mut context)?;
             let mut before = 0.0;
             if let Some(start) = start {
                 before = start.steps()?;
@@ -301,7 +308,7 @@ impl Solver for Pegasos {
             let (moving, batch) = (std::mem::take(&mut state.moving), state.batch);
             let epoch = moving.len().div_ceil(batch) as u64;
             let pool = BatchPool::new(rows, batch, self.n_threads)?;
-            pool.count_cpu_time(&mut watch);
+            pool.count_cpu_time(&mut context);
             let (len, n_cols) = (state.values().count(), rows.n_cols());
             let pace = Pace {
                 evaluation_cost: EVALUATION_COST,
@@ -325,7 +332,7 @@ impl Solver for Pegasos {
                 before,
                 block: (rows_per_block(rows.n_rows(), rows.n_stored()) / batch).max(1) as u64,
             };
-            let mut fit = driver::run(problem, &mut run, budget, pace, &mut watch)?;
+            let mut fit = driver::run(problem, &mut run, budget, pace, &mut context)?;
             fit.steps = run.steps_after(fit.steps as u64);
             Ok(fit)
         })
@@ -367,7 +374,7 @@ impl Process for Run<'_, '_> {
         self.order.len().div_ceil(self.batch) as u64
     }
 
-    fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error> {
+    fn advance(&mut self, stretch: Stretch, context: &mut RunContext<'_>) -> Result<u64, Error> {
         let Stretch {
             step,
             until,
@@ -391,7 +398,7 @@ impl Process for Run<'_, '_> {
         for (batches, batch) in (step + 1..).zip(due) {
             let (t, tally) = (self.steps_after(batches), self.averager.tally());
             self.state
-                .step(self.problem, &mut self.pool, batch, t, tally, watch)?;
+                .step(self.problem, &mut self.pool, batch, t, tally, context)?;
         }
         if until.is_multiple_of(epoch) {
             self.state.update_t();
@@ -403,7 +410,7 @@ impl Process for Run<'_, '_> {
         &mut self,
         evaluation: Evaluation<'_>,
         point: &mut Point,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let precision = evaluation.precision;
         let Self { problem, state, .. } = self;
@@ -425,7 +432,7 @@ impl Process for Run<'_, '_> {
             let rate = problem.rate(i);
             if rate > 0.0 { r / rate } else { 0.0 }
         });
-        problem.evaluate_model(coef, problem.feasible(dual), precision, point, watch)
+        problem.evaluate_model(coef, problem.feasible(dual), precision, point, context)
     }
 }
 
@@ -491,7 +498,7 @@ impl State {
         problem: &Problem<'_>,
         stream: bool,
         scales: Option<&Scales>,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<Self, Error> {
         let n_rows = problem.n_rows();
         let with_mu_dots = problem.fit_intercept();
@@ -513,14 +520,14 @@ impl State {
             }
         };
         let (mut frame, weight) = match scales {
-            None => (Frame::new(problem, watch, visit)?, problem.total_weight()),
+            None => (Frame::new(problem, context, visit)?, problem.total_weight()),
             Some(scales) => {
                 let before = (
                     scales.mean_row.as_slice(),
                     scales.mean_sq_norm,
                     scales.weight,
                 );
-                Frame::joined(problem, before, watch, visit)?
+                Frame::joined(problem, before, context, visit)?
             }
         };
         // The intercept steps by itself.
@@ -565,11 +572,11 @@ impl State {
         };
         state.find_scales(problem, largest);
         if scales.is_none() {
-            state.find_constant(problem, watch)?;
+            state.find_constant(problem, context)?;
         }
         if stream {
             let zeros = memory::zeros(n_rows);
-            let losses = problem.data().by_blocks(watch, |block| {
+            let losses = problem.data().by_blocks(context, |block| {
                 let labels = problem.target_block(block.clone());
                 loss.values(&zeros[block], 0.0, labels)
             })?;
@@ -617,11 +624,11 @@ impl State {
     fn find_constant(
         &mut self,
         problem: &Problem<'_>,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let mut zero = Point::default();
         let nothing = std::iter::repeat_n(0.0, problem.n_rows());
-        problem.evaluate(nothing, 1e-6, &mut zero, watch)?;
+        problem.evaluate(nothing, 1e-6, &mut zero, context)?;
         self.primal_at_zero = zero.certificate.primal;
         // The best constant often puts a whole class on the kink of the hinge, where rounding would
         // decide the first step. And the first part of a stream may contain only one class, for
@@ -674,7 +681,7 @@ impl State {
         batch: &[u32],
         t: f64,
         mut tally: Option<&mut Scaled>,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let (rows, loss) = (problem.rows(), problem.loss());
         let part = batch.len() as f64 / self.full_step;
@@ -682,7 +689,7 @@ impl State {
         let rate = eta * self.per_weight / batch.len() as f64;
         let mut shares = std::mem::take(&mut self.shares);
         memory::resize(&mut shares, batch.len(), 0.0);
-        pool.products(rows, batch, &self.sum.v, &mut shares, watch)?;
+        pool.products(rows, batch, &self.sum.v, &mut shares, context)?;
         self.targets.clear();
         let targets = batch.iter().map(|&i| problem.target(i as usize));
         memory::extend(&mut self.targets, targets);
@@ -721,7 +728,7 @@ impl State {
                 self.sum.axpy_offsets(&self.frame, m, share);
             }
         } else {
-            pool.add(rows, batch, &shares, &mut self.sum.v, watch)?;
+            pool.add(rows, batch, &shares, &mut self.sum.v, context)?;
             for (&i, &share) in batch.iter().zip(&shares) {
                 let m = self.mark(i as usize);
                 self.sum.axpy_offsets(&self.frame, m, share);

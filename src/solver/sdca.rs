@@ -164,14 +164,14 @@ impl Solver for Sdca {
             return Ok(Vec::new());
         }
         let order = |moving| Order::new(self.sampling, self.seed, moving);
-        let mut watch = RunContext::new(None, monitor);
+        let mut context = RunContext::new(None, monitor);
         let columns = problem.data().columns();
         let pays = |mean_q| {
             let plain = TUNING.likely_epochs(mean_q, problem.loss().smoothness())
                 * schedule::epoch_work(problem);
             mean_q > TUNING.sgd_mean_q && NewtonPhase::work_from_zero(problem, columns) >= plain
         };
-        error::catch(|| together::run(problem, classes, group, pays, order, &mut watch))
+        error::catch(|| together::run(problem, classes, group, pays, order, &mut context))
     }
 
     fn go_on(
@@ -202,8 +202,8 @@ impl Sdca {
     ) -> Result<Fit, Error> {
         budget.check()?;
         check_average_from(self.average_from)?;
-        let mut watch = RunContext::new(budget.max_time, monitor);
-        watch.set_threads(self.n_threads, problem.rows().n_stored(), problem.n_cols())?;
+        let mut context = RunContext::new(budget.max_time, monitor);
+        context.set_threads(self.n_threads, problem.rows().n_stored(), problem.n_cols())?;
         let rows = problem.rows();
         let may_use_newton = self.accelerates() && budget.tol > 0.0 && Mechanism::Newton.is_on();
         let none = Columns::default();
@@ -212,7 +212,7 @@ impl Sdca {
         } else {
             &none
         };
-        let (state, moving) = State::new(problem, start, &mut watch)?;
+        let (state, moving) = State::new(problem, start, &mut context)?;
         let epoch = moving.len() as u64;
         // On small data: see `Pace`.
         let is_usual = self.output == Output::Last && start.is_none();
@@ -267,7 +267,7 @@ impl Sdca {
             max_epochs: budget.max_epochs as f64,
             block: rows_per_block(rows.n_rows(), rows.n_stored()) as u64,
         };
-        driver::run(problem, &mut run, budget, pace, &mut watch)
+        driver::run(problem, &mut run, budget, pace, &mut context)
     }
 }
 
@@ -356,10 +356,10 @@ impl Run<'_, '_> {
         &mut self,
         best: &mut Point,
         history: &[Record],
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         if best.predictions.is_empty() {
-            self.problem.predict(best, watch)?;
+            self.problem.predict(best, context)?;
         }
         let (frame, mean_q) = (&self.state.frame, self.state.mean_q);
         let rows = (frame.mu.as_slice(), self.columns);
@@ -375,7 +375,7 @@ impl Run<'_, '_> {
         self.passes.reset();
         self.visited = 0;
         self.momentum = None;
-        let newton = Newton::new(self.problem, rows, mean_q, start, target, watch)?;
+        let newton = Newton::new(self.problem, rows, mean_q, start, target, context)?;
         self.newton_phase = Some(NewtonPhase::new(newton));
         self.least_dual = Some(best.certificate.dual);
         Ok(())
@@ -386,7 +386,7 @@ impl Run<'_, '_> {
         &mut self,
         best: &Point,
         history: &[Record],
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         self.newton_phase = None;
         self.may_use_newton = false;
@@ -395,7 +395,7 @@ impl Run<'_, '_> {
         for (row, &a) in self.state.rows.iter_mut().zip(&best.dual) {
             row.a = a;
         }
-        self.state.refresh(self.problem, watch)?;
+        self.state.refresh(self.problem, context)?;
         self.begin(best);
         Ok(())
     }
@@ -463,32 +463,32 @@ impl Process for Run<'_, '_> {
         present: Certificate,
         best: &mut Point,
         history: &[Record],
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<ControlFlow<StopReason>, Error> {
         if let Some(newton_phase) = &mut self.newton_phase {
             newton_phase.observe(present);
         }
         match chooser::choose(&self.outlook(history), &TUNING) {
             Choice::Stop(reason) => return Ok(ControlFlow::Break(reason)),
-            Choice::Begin(Phase::Newton) => self.begin_newton(best, history, watch)?,
+            Choice::Begin(Phase::Newton) => self.begin_newton(best, history, context)?,
             Choice::Begin(Phase::Proximal) => self.begin_outer(best),
             Choice::Begin(Phase::Momentum) => self.begin_momentum(),
             Choice::Begin(Phase::Plain | Phase::Sgd) => {
-                self.give_up_newton(best, history, watch)?;
+                self.give_up_newton(best, history, context)?;
             }
             Choice::GoOn => {
                 if let Some(newton_phase) = &mut self.newton_phase {
                     // Small problems continue beyond the tolerance: see `Pace::least`.
                     let is_within = best.certificate.is_within(self.tol);
                     let tol = if is_within { f64::EPSILON } else { self.tol };
-                    newton_phase.go_on(tol, watch)?;
+                    newton_phase.go_on(tol, context)?;
                 }
             }
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error> {
+    fn advance(&mut self, stretch: Stretch, context: &mut RunContext<'_>) -> Result<u64, Error> {
         let Stretch {
             step,
             until,
@@ -496,12 +496,12 @@ impl Process for Run<'_, '_> {
         } = stretch;
         if let Some(newton_phase) = &mut self.newton_phase {
             // It takes two passes over the rows.
-            newton_phase.step(watch)?;
+            newton_phase.step(context)?;
             return Ok(step + 2 * self.passes.len() as u64);
         }
         if let Some(common_start) = self.common_start.take() {
             self.refresh_at = 2 * common_start.steps;
-            return self.state.adopt(self.problem, common_start, watch);
+            return self.state.adopt(self.problem, common_start, context);
         }
         let Self {
             problem,
@@ -544,10 +544,10 @@ impl Process for Run<'_, '_> {
                 let work = std::mem::take(visited) as f64 * visit_work;
                 if let Some(momentum) = momentum {
                     let may_step = horizon - step >= *momentum_pause;
-                    momentum.end_pass(problem, work, may_step, state.iterate(), watch)?;
+                    momentum.end_pass(problem, work, may_step, state.iterate(), context)?;
                 }
                 if step >= self.refresh_at {
-                    state.refresh(problem, watch)?;
+                    state.refresh(problem, context)?;
                     // At growing intervals, so that the cost stays negligible.
                     self.refresh_at = step + step.clamp(epoch, 64 * epoch);
                 }
@@ -560,25 +560,25 @@ impl Process for Run<'_, '_> {
         &mut self,
         evaluation: Evaluation<'_>,
         point: &mut Point,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let Self { problem, state, .. } = self;
         let precision = evaluation.precision;
         if let Some(newton_phase) = &mut self.newton_phase {
             let least_dual = self.least_dual.unwrap_or(f64::NEG_INFINITY);
             let best = (evaluation.best, least_dual);
-            return newton_phase.evaluate((self.tol, precision), best, point, watch);
+            return newton_phase.evaluate((self.tol, precision), best, point, context);
         }
         point.search_from(state.intercept());
         if state.outer.is_some() {
             let coef = state.sum.coef(&state.frame, 1.0);
             let aim = (self.tol, precision);
-            problem.evaluate_either(coef, state.dual(), false, aim, point, watch)?;
+            problem.evaluate_either(coef, state.dual(), false, aim, point, context)?;
             return Ok(());
         }
         match self.averager.output_for(&evaluation, state.dual()) {
-            None => problem.evaluate(state.dual(), precision, point, watch),
-            Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, watch),
+            None => problem.evaluate(state.dual(), precision, point, context),
+            Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, context),
         }?;
         // The model that came with the dual values of the start may prove enough where `w(a)` does
         // not, or may be the better of the two.
@@ -588,7 +588,7 @@ impl Process for Run<'_, '_> {
             let mut given = Point::default();
             given.search_from(point.intercept);
             let coef = coef.iter().copied();
-            problem.evaluate_pair(coef, state.dual(), precision, &mut given, watch)?;
+            problem.evaluate_pair(coef, state.dual(), precision, &mut given, context)?;
             let found = given.certificate;
             if found.is_within(self.tol) && found.gap < point.certificate.gap {
                 *point = given;

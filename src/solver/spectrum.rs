@@ -23,7 +23,7 @@ const MARGIN: f64 = 1.05;
 pub(super) fn largest_eigenvalue(
     problem: &Problem<'_>,
     frame: &Frame,
-    watch: &mut RunContext<'_>,
+    context: &mut RunContext<'_>,
 ) -> Result<f64, Error> {
     let trace = frame.mean_sq_norm;
     // Data are unlikely to be orthogonal to this direction.
@@ -37,15 +37,15 @@ pub(super) fn largest_eigenvalue(
             *v /= length;
         }
         let offset = frame.mu_dot(&direction);
-        problem.data().products(&direction, &mut shares, watch)?;
+        problem.data().products(&direction, &mut shares, context)?;
         let mass = |i: usize| problem.weight(i) / problem.total_weight();
         // Centring one side is enough: the shares add up to 0.
         direction.fill(0.0);
         let share = |i: usize| mass(i) * (shares[i] - offset);
-        problem.data().add_rows(share, &mut direction, watch)?;
+        problem.data().add_rows(share, &mut direction, context)?;
         let before = estimate;
         estimate = norm(&direction);
-        if estimate - before <= PRECISION * estimate || watch.is_out_of_time() {
+        if estimate - before <= PRECISION * estimate || context.is_out_of_time() {
             break;
         }
     }

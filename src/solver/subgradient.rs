@@ -73,12 +73,12 @@ impl Solver for Subgradient {
             let output = self.output.unwrap_or_default();
             check_average_from(self.average_from)?;
             let (rows, loss, n_rows) = (problem.rows(), problem.loss(), problem.n_rows());
-            let mut watch = RunContext::new(budget.max_time, monitor);
-            watch.set_threads(self.n_threads, rows.n_stored(), rows.n_cols())?;
-            let frame = Frame::new(problem, &mut watch, &mut |_, _, _| ())?;
+            let mut context = RunContext::new(budget.max_time, monitor);
+            context.set_threads(self.n_threads, rows.n_stored(), rows.n_cols())?;
+            let frame = Frame::new(problem, &mut context, &mut |_, _, _| ())?;
             let mut zero = Point::default();
-            problem.evaluate(memory::zeros(n_rows), 1e-6, &mut zero, &mut watch)?;
-            let largest = largest_eigenvalue(problem, &frame, &mut watch)?;
+            problem.evaluate(memory::zeros(n_rows), 1e-6, &mut zero, &mut context)?;
+            let largest = largest_eigenvalue(problem, &frame, &mut context)?;
             let curvature = loss_curvature(problem) * largest;
             let rate = match self.learning_rate {
                 Some(rate) => rate,
@@ -120,7 +120,7 @@ impl Solver for Subgradient {
                 mean_q: problem.mean_q(frame.mean_sq_norm),
             };
             let before = run.before;
-            let mut fit = driver::run(problem, &mut run, budget, pace, &mut watch)?;
+            let mut fit = driver::run(problem, &mut run, budget, pace, &mut context)?;
             fit.steps += before;
             Ok(fit)
         })
@@ -168,7 +168,7 @@ struct Run<'p, 'a> {
 impl Run<'_, '_> {
     /// Computes predictions, intercept and slopes of the iterate after `step` steps, unless this
     /// has been done. Keeps the iterate if it is the best.
-    fn update_slopes(&mut self, step: u64, watch: &mut RunContext<'_>) -> Result<(), Error> {
+    fn update_slopes(&mut self, step: u64, context: &mut RunContext<'_>) -> Result<(), Error> {
         if self.updated_at == Some(step) {
             return Ok(());
         }
@@ -180,24 +180,24 @@ impl Run<'_, '_> {
             slopes,
             ..
         } = self;
-        problem.data().products(coef, predictions, watch)?;
+        problem.data().products(coef, predictions, context)?;
         let (predictions, loss) = (&*predictions, problem.loss());
         let minimum = if problem.fit_intercept() {
-            let found = problem.best_intercept(predictions, self.intercept, 1e-13, watch)?;
+            let found = problem.best_intercept(predictions, self.intercept, 1e-13, context)?;
             let apart = intercept::kink_offset(loss, found.b, found.value);
             if apart == 0.0 {
                 found
             } else {
                 intercept::with_nearby_sides(found, apart, |b| {
-                    problem.mean_loss(predictions, b, watch)
+                    problem.mean_loss(predictions, b, context)
                 })?
             }
         } else {
-            Minimum::at(0.0, problem.mean_loss(predictions, 0.0, watch)?.0)
+            Minimum::at(0.0, problem.mean_loss(predictions, 0.0, context)?.0)
         };
         self.intercept = minimum.b;
         // Near a kink the slopes on both sides are mixed so that they add up to 0.
-        watch.fill(slopes, problem.data().block_size(), |from, slopes| {
+        context.fill(slopes, problem.data().block_size(), |from, slopes| {
             let block = from..from + slopes.len();
             let (p, labels) = (&predictions[block.clone()], problem.target_block(block));
             loss.mixed_dual_values(p, minimum.sides, minimum.mix, labels, slopes);
@@ -229,14 +229,14 @@ impl Process for Run<'_, '_> {
         }
     }
 
-    fn advance(&mut self, stretch: Stretch, watch: &mut RunContext<'_>) -> Result<u64, Error> {
+    fn advance(&mut self, stretch: Stretch, context: &mut RunContext<'_>) -> Result<u64, Error> {
         let Stretch { step, horizon, .. } = stretch;
         self.averager
             .before_steps(step, self.iterate.values(), horizon);
         if let Some(iterates) = self.averager.tally() {
             iterates.count(self.iterate.values());
         }
-        self.update_slopes(step, watch)?;
+        self.update_slopes(step, context)?;
         let step = step + 1;
         let (_, decay) = self.steps.at(self.before + step as f64, 1.0);
         let problem = self.problem;
@@ -248,7 +248,7 @@ impl Process for Run<'_, '_> {
             *w *= decay;
         }
         let share = |i: usize| (1.0 - decay) * problem.rate(i) * self.slopes[i];
-        problem.data().add_rows(share, coef, watch)?;
+        problem.data().add_rows(share, coef, context)?;
         if coef.iter().any(|w| !w.is_finite()) {
             return Err(Error::Diverged {
                 name: "learning_rate",
@@ -261,13 +261,13 @@ impl Process for Run<'_, '_> {
         &mut self,
         evaluation: Evaluation<'_>,
         point: &mut Point,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let precision = evaluation.precision;
         let values = match self.averager.output_for(&evaluation, self.iterate.values()) {
             Some(values) => values,
             None if self.best.is_some() => {
-                self.update_slopes(evaluation.step, watch)?;
+                self.update_slopes(evaluation.step, context)?;
                 let best = self.best.as_ref().and_then(|(_, best)| best.as_ref());
                 best.unwrap_or(&self.iterate).values().into_vec()
             }
@@ -276,6 +276,6 @@ impl Process for Run<'_, '_> {
         let problem = self.problem;
         let (coef, dual) = values.split_at(problem.n_cols());
         let dual = problem.feasible(dual.iter().copied());
-        problem.evaluate_model(coef.iter().copied(), dual, precision, point, watch)
+        problem.evaluate_model(coef.iter().copied(), dual, precision, point, context)
     }
 }

@@ -164,11 +164,11 @@ pub(crate) fn run(
     group: Range<u32>,
     pays: impl FnOnce(f64) -> bool,
     order: impl FnOnce(Vec<u32>) -> Order,
-    watch: &mut RunContext<'_>,
+    context: &mut RunContext<'_>,
 ) -> Result<Vec<CommonStart>, Error> {
     let n_rows = problem.n_rows();
     let mut rows = memory::with_capacity(n_rows);
-    let frame = Frame::new(problem, watch, &mut |i, m, spread| {
+    let frame = Frame::new(problem, context, &mut |i, m, spread| {
         let q = problem.q(i, spread);
         rows.push(Row { q, m });
     })?;
@@ -214,10 +214,13 @@ pub(crate) fn run(
                 *centre += state.frame.s * pull;
             }
         }
-        watch.heartbeat()?;
+        context.heartbeat()?;
     }
     let n_classes = group.len() as f64;
-    let seconds = (watch.seconds() / n_classes, watch.cpu_seconds() / n_classes);
+    let seconds = (
+        context.seconds() / n_classes,
+        context.cpu_seconds() / n_classes,
+    );
     let common_start = |k: usize| CommonStart {
         dual: state.a.iter().map(|a| a[k]).into_vec(),
         centre: state.centre[k],

@@ -73,8 +73,8 @@ impl<'p, 'a> Run<'p, 'a> {
             let (q, y) = (problem.q(i, spread), problem.target(i));
             rows.push(Row { a: 0.0, q, y, m });
         };
-        let mut watch = RunContext::new(None, &mut no_monitor);
-        let frame = Frame::new(problem, &mut watch, &mut visit).expect("finite");
+        let mut context = RunContext::new(None, &mut no_monitor);
+        let frame = Frame::new(problem, &mut context, &mut visit).expect("finite");
         for (i, row) in rows.iter_mut().enumerate() {
             row.q += problem.q(i, frame.s);
         }
@@ -171,8 +171,8 @@ impl<'p, 'a> Run<'p, 'a> {
 /// To be called after a pass.
 fn step(momentum: &mut Momentum, run: &mut Run<'_, '_>, work: f64, may_step: bool) {
     let mut no_monitor = NoMonitor;
-    let mut watch = RunContext::new(None, &mut no_monitor);
-    let done = momentum.end_pass(run.problem, work, may_step, run.iterate(), &mut watch);
+    let mut context = RunContext::new(None, &mut no_monitor);
+    let done = momentum.end_pass(run.problem, work, may_step, run.iterate(), &mut context);
     done.expect("nobody interrupts");
 }
 

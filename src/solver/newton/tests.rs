@@ -23,33 +23,33 @@ fn with_newton(f: impl Fn(Newton<'_, '_>, &mut RunContext<'_>)) {
     let (loss, strength) = (Log, Regularisation::C(10.0));
     let problem = Problem::new(data, &y, loss, strength, true).expect("a problem");
     let mut no_monitor = NoMonitor;
-    let mut watch = RunContext::new(None, &mut no_monitor);
+    let mut context = RunContext::new(None, &mut no_monitor);
     let columns = hessian::columns(&rows);
     let mu = [0.1, 0.6, 1.1];
     let zero = Point::zero(N, D);
-    let newton = Newton::new(&problem, (&mu, &columns), 10.0, &zero, TOL, &mut watch)
+    let newton = Newton::new(&problem, (&mu, &columns), 10.0, &zero, TOL, &mut context)
         .expect("not interrupted");
-    f(newton, &mut watch);
+    f(newton, &mut context);
 }
 
 #[test]
 fn a_solved_problem_can_be_solved_more_accurately() {
-    with_newton(|mut newton, watch| {
+    with_newton(|mut newton, context| {
         while !newton.is_ready() {
-            newton.step(watch).expect("not interrupted");
+            newton.step(context).expect("not interrupted");
         }
         newton
-            .go_on(TOL, 0.1 * TOL, watch)
+            .go_on(TOL, 0.1 * TOL, context)
             .expect("not interrupted");
         assert!(!newton.is_ready());
         while !newton.is_ready() {
-            newton.step(watch).expect("not interrupted");
+            newton.step(context).expect("not interrupted");
         }
         let mut point = Point::default();
         let dual = newton.dual().iter().copied();
         newton
             .problem()
-            .evaluate(dual, 1e-9, &mut point, watch)
+            .evaluate(dual, 1e-9, &mut point, context)
             .expect("not interrupted");
         assert!(
             point.certificate.gap <= 0.1 * TOL,

@@ -53,12 +53,12 @@ impl State {
     pub(super) fn new(
         problem: &Problem<'_>,
         start: Option<Start<'_>>,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(Self, Vec<u32>), Error> {
         let n_rows = problem.n_rows();
         let start = start.map(|start| start.dual_for(problem)).transpose()?;
         let mut rows = memory::with_capacity(n_rows);
-        let frame = Frame::new(problem, watch, &mut |i, m, spread| {
+        let frame = Frame::new(problem, context, &mut |i, m, spread| {
             let a = start.as_ref().map_or(0.0, |start| start[i]);
             let (y, q) = (problem.target(i), problem.q(i, spread));
             rows.push(Row { a, q, y, m });
@@ -82,7 +82,7 @@ impl State {
             mean_q: problem.mean_q(frame.mean_sq_norm),
             frame,
         };
-        state.refresh(problem, watch)?;
+        state.refresh(problem, context)?;
         Ok((state, moving))
     }
 
@@ -93,11 +93,11 @@ impl State {
     pub(super) fn refresh(
         &mut self,
         problem: &Problem<'_>,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<(), Error> {
         let rows = &self.rows;
         let share = |i: usize| problem.rate(i) * rows[i].a;
-        self.sum.refresh(&self.frame, problem, share, watch)?;
+        self.sum.refresh(&self.frame, problem, share, context)?;
         if let Some(outer) = &self.outer {
             outer.apply(&mut self.sum, &self.frame);
         }
@@ -109,7 +109,7 @@ impl State {
         &mut self,
         problem: &Problem<'_>,
         common_start: CommonStart,
-        watch: &mut RunContext<'_>,
+        context: &mut RunContext<'_>,
     ) -> Result<u64, Error> {
         for (row, a) in self.rows.iter_mut().zip(common_start.dual) {
             if row.q > 0.0 {
@@ -117,8 +117,8 @@ impl State {
             }
         }
         self.centre = common_start.centre;
-        watch.add_earlier_time(common_start.seconds);
-        self.refresh(problem, watch)?;
+        context.add_earlier_time(common_start.seconds);
+        self.refresh(problem, context)?;
         Ok(common_start.steps)
     }
 
