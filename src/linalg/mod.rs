@@ -1,4 +1,4 @@
-//! Dense linear algebra: [`SymmetricSystem`], a system of equations that is built cell by cell or from the outer
+//! Dense linear algebra: `SymmetricSystem`, a system of equations that is built cell by cell or from the outer
 //! products of rows, and solved by Cholesky's method. The solvers use nothing else of this folder.
 
 mod cholesky;

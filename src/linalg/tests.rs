@@ -142,7 +142,9 @@ fn large(size: usize, twins: &[usize]) -> SymmetricSystem {
     let context = RunContext::new(None, &mut no_monitor);
     for _ in 0..size + 10 {
         let row = system.next_row();
-        row.iter_mut().for_each(|x| *x = number());
+        for x in &mut *row {
+            *x = number();
+        }
         for &twin in twins {
             row[twin] = row[size - 2];
         }
