@@ -24,10 +24,11 @@ pub struct Triangle {
     pub inverses: [f64; SIDE],
 }
 
-impl Default for Triangle {
-    fn default() -> Self {
+impl Triangle {
+    /// Zeros, with so many rows, [`SIDE`] at most.
+    pub(crate) fn new(rows: usize) -> Self {
         Self {
-            rows: memory::filled(SIDE, [0.0; SIDE]),
+            rows: memory::filled(rows, [0.0; SIDE]),
             inverses: [0.0; SIDE],
         }
     }
@@ -71,6 +72,8 @@ mod portable {
 
     #[inline(always)]
     pub(super) fn factor(triangle: &mut Triangle, size: usize) {
+        // What is right of that belongs to no system: small ones are not to pay for it.
+        let width = size.next_multiple_of(PIECE);
         for k in 0..size {
             let (above, below) = triangle.rows[..size].split_at_mut(k + 1);
             let row = &mut above[k];
@@ -82,15 +85,15 @@ mod portable {
             };
             let inverse = 1.0 / root;
             triangle.inverses[k] = inverse;
-            for cell in &mut row[k + 1..] {
+            for cell in &mut row[k + 1..width] {
                 *cell *= inverse;
             }
             row[k] = root;
             for (j, other) in (k + 1..).zip(below) {
                 let share = row[j];
                 let from = j / PIECE * PIECE;
-                let pieces = other[from..].as_chunks_mut::<PIECE>().0.iter_mut();
-                for (other, row) in pieces.zip(row[from..].as_chunks::<PIECE>().0) {
+                let pieces = other[from..width].as_chunks_mut::<PIECE>().0.iter_mut();
+                for (other, row) in pieces.zip(row[from..width].as_chunks::<PIECE>().0) {
                     for (other, cell) in other.iter_mut().zip(row) {
                         *other -= share * cell;
                     }

@@ -67,7 +67,7 @@ pub(super) fn factor(
     if n > SIDE {
         memory::check_available(super::OF_PRODUCT);
     }
-    let mut square = Triangle::default();
+    let mut square = Triangle::new(SIDE.min(n));
     for top in (0..n).step_by(SIDE) {
         let size = SIDE.min(n - top);
         let (above, panel) = matrix.split_at_mut(top * n);

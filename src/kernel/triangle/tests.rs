@@ -6,7 +6,7 @@ use proptest::prelude::*;
 /// A symmetric matrix with a diagonal of ones, positive definite because its other cells are small; but two rows are
 /// the same if `twins` names them.
 fn triangle(size: usize, cells: &[f64], twins: Option<(usize, usize)>) -> Triangle {
-    let mut triangle = Triangle::default();
+    let mut triangle = Triangle::new(SIDE);
     for i in 0..size {
         for j in i..size {
             let cell = cells[i * SIDE + j] / SIDE as f64;
