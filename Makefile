@@ -40,11 +40,13 @@ examples: $(EXTRA)examples.stamp ## run all examples at reduced size, pictures i
 # $(VENV_READY) comes first because it tells at once what the machine lacks.
 test: $(VENV_READY) test-rust test-python ## run all tests, Rust and Python
 
+# What a Rust user may ask for: one build, with all tests that there are without.
+FEATURES := serde,sprs
 test-rust: need-cargo ## run the Rust tests and examples only
-	cargo test --locked
-	cargo test --locked --features serde,sprs --test rust library
-	cargo test --locked --features serde,sprs --doc sources
-	for file in examples/*.rs; do cargo run --locked --quiet --example $$(basename $$file .rs) || exit 1; done
+	cargo test --locked --features $(FEATURES)
+	for file in examples/*.rs; do \
+		cargo run --locked --quiet --features $(FEATURES) --example $$(basename $$file .rs) || exit 1; \
+	done
 
 # Side by side, but for those that measure how long an interrupt or a fault takes.
 TIMED := tests/test_faults.py tests/test_watchdog.py
