@@ -24,7 +24,6 @@ import argparse
 import itertools
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -38,6 +37,7 @@ from compare import THREAD_VARIABLES
 os.environ.update(dict.fromkeys(THREAD_VARIABLES, "2"))
 
 import numpy as np
+from package import compile_package
 from sets import BUNDLED, FULL, ONLY_RAW, MissingDataError, load, load_raw, losses_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -92,20 +92,10 @@ def build(revision: str) -> Path:
             subprocess.check_call(command, cwd=ROOT)
             command = ["git", "worktree", "add", "--detach", str(source), name]
             subprocess.check_call(command, cwd=ROOT)
-    target = ROOT / "build" / "ab" / f"target-{name}"
-    package = ROOT / "build" / "ab" / f"package-{name}"
-    environment = dict(
-        os.environ, CARGO_TARGET_DIR=str(target), PYO3_PYTHON=sys.executable
+    folder = ROOT / "build" / "ab"
+    return compile_package(
+        source, folder / f"target-{name}", folder / f"package-{name}"
     )
-    command = ["cargo", "rustc", "--release", "--locked", "--lib"]
-    command += ["--features", "python", "--crate-type", "cdylib"]
-    subprocess.check_call(command, cwd=source, env=environment)
-    shutil.rmtree(package, ignore_errors=True)
-    ours = shutil.ignore_patterns("*.so", "__pycache__")
-    shutil.copytree(source / "python", package, ignore=ours)
-    library = target / "release" / "libsdca_rs.so"
-    shutil.copy(library, package / "sdca_rs" / "_core.abi3.so")
-    return package
 
 
 class Worker:

@@ -25,7 +25,6 @@ import itertools
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import time
@@ -39,6 +38,7 @@ from compare import THREAD_VARIABLES
 os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
 
 import numpy as np
+from package import compile_package
 from sets import BUNDLED, FULL, ONLY_RAW, MissingDataError, load, load_raw, losses_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,23 +71,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "ablation")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
-
-
-def build(folder: Path) -> Path:
-    """Compile the extension with the feature; return the folder to put on the path."""
-    target, package = folder / "target", folder / "package"
-    environment = dict(
-        os.environ, CARGO_TARGET_DIR=str(target), PYO3_PYTHON=sys.executable
-    )
-    command = ["cargo", "rustc", "--release", "--locked", "--lib"]
-    command += ["--features", "python,ablation", "--crate-type", "cdylib"]
-    subprocess.check_call(command, cwd=ROOT, env=environment)
-    shutil.rmtree(package, ignore_errors=True)
-    ours = shutil.ignore_patterns("*.so", "__pycache__")
-    shutil.copytree(ROOT / "python", package, ignore=ours)
-    library = target / "release" / "libsdca_rs.so"
-    shutil.copy(library, package / "sdca_rs" / "_core.abi3.so")
-    return package
 
 
 @functools.cache
@@ -220,7 +203,10 @@ def main() -> None:
         work(args)
         return
     args.out.mkdir(parents=True, exist_ok=True)
-    package = build(ROOT / "build" / "ablation")
+    folder = ROOT / "build" / "ablation"
+    package = compile_package(
+        ROOT, folder / "target", folder / "package", "python,ablation"
+    )
     environment = dict(os.environ, PYTHONPATH=str(package))
     command = [sys.executable, __file__, "--worker", *sys.argv[1:]]
     raise SystemExit(subprocess.call(command, env=environment))

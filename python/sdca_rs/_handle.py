@@ -129,12 +129,12 @@ class Data:
 
 
 class _Checked(BaseEstimator):  # type: ignore[misc]
-    """What scikit-learn's validation stores what it finds on."""
+    """Receives the attributes that scikit-learn's validation sets."""
 
     feature_names_in_: NDArray[Any]
 
 
-# As its messages name it.
+# The name that its error messages use.
 _Checked.__name__ = "Data"
 
 

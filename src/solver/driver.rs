@@ -123,7 +123,7 @@ pub(crate) trait Process {
         _present: Certificate,
         _best: &mut Point,
         _history: &[Record],
-        _watch: &mut RunContext<'_>,
+        _context: &mut RunContext<'_>,
     ) -> Result<ControlFlow<StopReason>, Error> {
         Ok(ControlFlow::Continue(()))
     }
@@ -280,13 +280,7 @@ impl<'p, 'a> Driver<'p, 'a> {
                     std::mem::take(&mut self.fresh)
                 }
             };
-            let evaluation = Evaluation {
-                step: self.step,
-                precision: self.precision(),
-                best: &self.best,
-                for_record: false,
-            };
-            process.evaluate(evaluation, &mut point, context)?;
+            process.evaluate(self.evaluation(false), &mut point, context)?;
             self.present = point.certificate;
             if keep.takes(&mut point, &self.best, self.budget.tol) {
                 std::mem::swap(&mut self.best, &mut point);
@@ -332,13 +326,7 @@ impl<'p, 'a> Driver<'p, 'a> {
         context.evaluate(|context| {
             let mut point = std::mem::take(&mut self.observed);
             point.search_from(self.best.intercept);
-            let evaluation = Evaluation {
-                step: self.step,
-                precision: self.precision(),
-                best: &self.best,
-                for_record: true,
-            };
-            process.evaluate(evaluation, &mut point, context)?;
+            process.evaluate(self.evaluation(true), &mut point, context)?;
             if !process
                 .keep()
                 .takes(&mut point, &self.best, self.budget.tol)
@@ -350,6 +338,16 @@ impl<'p, 'a> Driver<'p, 'a> {
             self.observed = point;
             Ok(())
         })
+    }
+
+    /// The request to evaluate the present step.
+    fn evaluation(&self, for_record: bool) -> Evaluation<'_> {
+        Evaluation {
+            step: self.step,
+            precision: self.precision(),
+            best: &self.best,
+            for_record,
+        }
     }
 
     /// Adds a record for the user, and shows it to the monitor.

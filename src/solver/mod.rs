@@ -42,16 +42,17 @@ use crate::memory::IntoVec as _;
 use crate::problem::Problem;
 use crate::run::{Budget, Fit, Monitor, NoMonitor, parameter};
 
-/// The chooser's estimates of the cost of an epoch, of an evaluation, and of an iteration of
-/// Newton's method with all rows in its systems, in nanoseconds, and the method that solves these
-/// systems. For `benches/foreseen.rs`.
+/// The chooser's estimates of costs, in nanoseconds. For `benches/foreseen.rs`.
 #[doc(hidden)]
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Costs {
+    /// An epoch of coordinate steps.
     pub epoch: f64,
+    /// An evaluation.
     pub evaluation: f64,
+    /// An iteration of Newton's method with all rows in its systems.
     pub iteration: f64,
+    /// The method that solves these systems.
     pub method: String,
 }
 

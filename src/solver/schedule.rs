@@ -147,4 +147,4 @@ pub(crate) fn work(problem: &Problem<'_>, per_row: f64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,17 +1,5 @@
 use super::*;
-use crate::run::Certificate;
-
-/// The evaluations at these epochs, with these gaps, where `P` is 1.
-fn history(evaluations: &[(f64, f64)]) -> Vec<Record> {
-    let record = |&(epoch, gap): &(f64, f64)| Record {
-        epoch,
-        seconds: 0.0,
-        cpu_seconds: 0.0,
-        certificate: Certificate::new(1.0, 1.0 - gap, 0),
-        phase: Phase::Plain,
-    };
-    evaluations.iter().map(record).collect()
-}
+use crate::solver::schedule::tests::history;
 
 /// A hinge-like loss with large rows, 96 epochs from the end; only passes are allowed.
 fn outlook(history: &[Record]) -> Outlook<'_> {

@@ -3,8 +3,8 @@ use crate::run::{Certificate, Phase};
 
 const TOL: f64 = 1e-4;
 
-/// The evaluations at these epochs, with these gaps.
-fn history(evaluations: &[(f64, f64)]) -> Vec<Record> {
+/// The evaluations at these epochs, with these gaps, where `P` is 1.
+pub(in crate::solver) fn history(evaluations: &[(f64, f64)]) -> Vec<Record> {
     let record = |&(epoch, gap): &(f64, f64)| Record {
         epoch,
         seconds: 0.0,
