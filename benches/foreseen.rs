@@ -1,12 +1,14 @@
-//! What the chooser takes epochs, evaluations and iterations of Newton's method for, beside what they cost here.
+//! The costs of epochs, evaluations and iterations of Newton's method as the chooser estimates them ("foreseen"),
+//! beside those measured on this machine ("here").
 //!
 //! ```text
 //! cargo bench --bench foreseen
 //! ```
 //!
-//! The figures of `src/solver/schedule.rs` and `src/solver/hessian.rs` are nanoseconds of one machine. Only their ratios
-//! count in a choice: the last column is that of an iteration of Newton's method to an epoch, measured over foreseen. The
-//! shortest of three runs counts, one thread.
+//! The figures in `src/solver/schedule.rs` and `src/solver/hessian.rs` are nanoseconds of one machine. Only their ratios
+//! matter for a choice. So the last column compares the cost of an iteration of Newton's method in epochs, as measured,
+//! with the estimate: their quotient, which is 1 if the estimate is right. The shortest of three runs counts, on one
+//! thread.
 
 #![allow(missing_docs, clippy::print_stdout)]
 

@@ -1,31 +1,31 @@
 //! The steps of Cholesky's method that are not products of matrices: the factor of a small square, and solutions with
-//! it. (Written by rows with [`super::dense_dot`] instead, a system of 200 to 400 unknowns took 2.4 times as long.)
+//! it. (With row-by-row loops over [`super::dense_dot`], a system of 200 to 400 unknowns took 2.4 times as long.)
 //!
-//! All versions for the [`Level`]s of vector instructions compile the same code and return the same bits.
+//! The versions for the [`Level`]s of vector instructions are compiled from the same code and return the same bits.
 
 use super::dense::{Kind, Level};
 use crate::memory;
 
-/// Rows and columns of the square.
+/// The number of rows and columns of the square.
 pub const SIDE: usize = 64;
 
-/// Columns that are solved for together.
+/// The number of columns that are solved for together.
 pub const LANES: usize = 8;
 
-/// Pivots of a matrix with a diagonal of ones up to this size are noise.
+/// If the diagonal of a matrix is ones, pivots up to this size are rounding noise.
 pub const NOISE: f64 = 1e-14;
 
-/// A symmetric matrix or its factor `U`, for `A = U' U`: the part right of the diagonal, and the diagonal.
+/// A symmetric matrix `A`, or its factor `U` with `A = U' U`: the diagonal and the part to the right of it.
 #[derive(Debug, Clone)]
 pub struct Triangle {
-    /// Row by row. What is left of the diagonal does not count.
+    /// Row by row. The cells to the left of the diagonal are not read.
     pub rows: Vec<[f64; SIDE]>,
-    /// What to multiply a row by instead of dividing it by its pivot.
+    /// The inverses of the pivots; 0 for an infinite one.
     pub inverses: [f64; SIDE],
 }
 
 impl Triangle {
-    /// Zeros, with so many rows, [`SIDE`] at most.
+    /// Zeros, with this number of rows, at most [`SIDE`].
     pub(crate) fn new(rows: usize) -> Self {
         Self {
             rows: memory::filled(rows, [0.0; SIDE]),
@@ -34,29 +34,29 @@ impl Triangle {
     }
 }
 
-/// Overwrites the first `size` rows and columns by their factor. A pivot that is no more than [`NOISE`] becomes
-/// infinite, which makes its row one of zeros.
+/// Overwrites the first `size` rows and columns with their factor. A pivot of at most [`NOISE`] (or NaN) becomes
+/// infinite, which makes the rest of its row zeros.
 pub fn factor(level: Level, triangle: &mut Triangle, size: usize) {
     match level.0 {
         Kind::Portable => portable::factor(triangle, size),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level is made only where the CPU has it.
+        // SAFETY: a `Level` of this kind is only made on a CPU that supports the instructions of the function.
         Kind::Avx2 => unsafe { avx2::factor(triangle, size) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
+        // SAFETY: as for AVX2.
         Kind::Avx512 => unsafe { avx512::factor(triangle, size) },
     }
 }
 
-/// Overwrites [`LANES`] columns of `x` by the solutions of `U' z = x`, for a factor of [`SIDE`] rows.
+/// Overwrites the [`LANES`] columns of `x` with the solutions of `U' z = x`, for a factor of [`SIDE`] rows.
 pub fn solve(level: Level, factor: &Triangle, x: &mut [[f64; LANES]; SIDE]) {
     match level.0 {
         Kind::Portable => portable::solve(factor, x),
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a level is made only where the CPU has it.
+        // SAFETY: a `Level` of this kind is only made on a CPU that supports the instructions of the function.
         Kind::Avx2 => unsafe { avx2::solve(factor, x) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
+        // SAFETY: as for AVX2.
         Kind::Avx512 => unsafe { avx512::solve(factor, x) },
     }
 }
@@ -64,15 +64,15 @@ pub fn solve(level: Level, factor: &Triangle, x: &mut [[f64; LANES]; SIDE]) {
 mod portable {
     use super::{LANES, NOISE, SIDE, Triangle};
 
-    /// Rows that stay in registers while those above them go by.
+    /// The number of rows that stay in registers while the rows above are subtracted from them.
     const LINES: usize = 4;
 
-    /// Numbers taken together.
+    /// The number of cells that are updated together.
     const PIECE: usize = 8;
 
     #[inline(always)]
     pub(super) fn factor(triangle: &mut Triangle, size: usize) {
-        // What is right of that belongs to no system: small ones are not to pay for it.
+        // The cells to the right of that do not belong to the system, and small systems should not pay for them.
         let width = size.next_multiple_of(PIECE);
         for k in 0..size {
             let (above, below) = triangle.rows[..size].split_at_mut(k + 1);
@@ -135,7 +135,7 @@ mod portable {
     }
 }
 
-/// The portable functions, compiled for more instructions.
+/// The portable functions, compiled with more instructions enabled.
 #[cfg(target_arch = "x86_64")]
 macro_rules! compiled_for {
     ($module:ident, $features:literal) => {

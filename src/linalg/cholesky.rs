@@ -20,20 +20,21 @@ use crate::kernel::{Level, dense_axpy, dense_dot};
 use crate::memory;
 use crate::run::RunContext;
 
-/// Columns of a panel in one part.
+/// The number of columns of a panel in one part.
 const COLUMNS: usize = 128;
 
 /// Parts between two heartbeats: well under 0.1 s with 3000 unknowns, even without vector instructions.
 const PARTS: usize = 4;
 
-/// Products in a part, from which on threads share the parts: about 0.1 ms. It takes them some microseconds to begin.
+/// From this number of products in a part on, threads share the parts. That is about 0.1 ms of work; starting the
+/// threads takes some microseconds.
 const MIN_SHARED_PRODUCTS: usize = 1 << 21;
 
-/// Rows, and columns, of the squares in which the matrix is transposed.
+/// The number of rows and columns of the squares in which the matrix is transposed.
 const TRANSPOSED: usize = 16;
 
-/// Copies what is left of the diagonal to the right of it, cell `(i, j)` times `scales[i] * scales[j]`, and sets the
-/// diagonal to ones.
+/// Copies the cells to the left of the diagonal to the right of it, cell `(i, j)` times `scales[i] * scales[j]`, and
+/// sets the diagonal to ones.
 fn mirror(matrix: &mut [f64], scales: &[f64], context: &mut RunContext<'_>) -> Result<(), Error> {
     let n = scales.len();
     for top in (0..n).step_by(TRANSPOSED) {
@@ -52,11 +53,11 @@ fn mirror(matrix: &mut [f64], scales: &[f64], context: &mut RunContext<'_>) -> R
     Ok(())
 }
 
-/// Overwrites the diagonal, and what is right of it, by the factor of the matrix that is left of it, scaled so that its
-/// diagonal is ones. What is left of the diagonal stays.
+/// Overwrites the diagonal, and the cells to the right of it, with the factor of the matrix to the left of it, scaled
+/// so that its diagonal is ones. The cells to the left of the diagonal do not change.
 ///
-/// Where the matrix is close to zero in a direction, or below zero by rounding, the pivot is infinite. Solutions are
-/// zero there.
+/// A pivot that is close to zero, or negative through rounding, is replaced by infinity, so that its unknown is zero in
+/// every solution.
 pub(super) fn factor(
     matrix: &mut [f64],
     scales: &[f64],
@@ -112,7 +113,7 @@ pub(super) fn factor(
     Ok(())
 }
 
-/// Overwrites the columns by their solutions.
+/// Overwrites the columns with the solutions of `U' z = x`, for the factor `square` of the square on the diagonal.
 fn solve_columns(level: Level, square: &Triangle, columns: &mut ArrayViewMut2<'_, f64>) {
     for mut columns in columns.axis_chunks_iter_mut(Axis(1), LANES) {
         let mut x = [[0.0; LANES]; SIDE];
@@ -130,7 +131,7 @@ fn solve_columns(level: Level, square: &Triangle, columns: &mut ArrayViewMut2<'_
     }
 }
 
-/// Overwrites `v` by the solution of `U' z = v`; `see` is shown each entry before it is divided by its pivot.
+/// Overwrites `v` with the solution of `U' z = v`; calls `see` with each entry before it is divided by its pivot.
 pub(super) fn forward(matrix: &[f64], v: &mut [f64], mut see: impl FnMut(usize, f64)) {
     let (n, level) = (v.len(), Level::best());
     for i in 0..n {
@@ -142,7 +143,7 @@ pub(super) fn forward(matrix: &[f64], v: &mut [f64], mut see: impl FnMut(usize, 
     }
 }
 
-/// Overwrites `v` by the solution of `U z = v`.
+/// Overwrites `v` with the solution of `U z = v`.
 pub(super) fn backward(matrix: &[f64], v: &mut [f64]) {
     let (n, level) = (v.len(), Level::best());
     for i in (0..n).rev() {

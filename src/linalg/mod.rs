@@ -1,5 +1,5 @@
 //! Dense linear algebra: `SymmetricSystem`, a system of equations that is built cell by cell or from the outer
-//! products of rows, and solved by Cholesky's method. The solvers use nothing else of this folder.
+//! products of rows, and solved by Cholesky's method. The solvers use nothing else from this module.
 
 mod cholesky;
 #[cfg(test)]
@@ -13,26 +13,28 @@ use crate::kernel::triangle::NOISE;
 use crate::memory::{self, Duplicate as _};
 use crate::run::{NoMonitor, RunContext};
 
-/// Rows gathered before they are multiplied, and rows of the matrix that a thread works on at a time.
+/// The number of rows that are gathered before they are multiplied, and the number of rows of the matrix that a thread
+/// works on at a time.
 const GATHERED: usize = 512;
 const STRIPE: usize = 64;
 
-/// Rows of the matrix between two signs of life.
+/// Rows of the matrix between two heartbeats.
 const PARTS: usize = 16;
 
-/// Bytes that a product of matrices takes for itself, at most. It would end the process if they were not to be had.
+/// The maximum number of bytes that a product of matrices allocates for itself. If that allocation failed, it would end
+/// the process, so it is tried beforehand.
 const OF_PRODUCT: usize = 1 << 22;
 
 /// A symmetric positive definite system of equations.
 #[derive(Default)]
 pub(crate) struct SymmetricSystem {
     size: usize,
-    /// Row by row. Only the diagonal and what is left of it count, until [`Self::factor`] writes the factor to the
-    /// diagonal and to the right of it.
+    /// Row by row. The matrix is the diagonal and the cells to the left of it. [`Self::factor`] writes the factor to
+    /// the diagonal and to the cells to the right of it.
     matrix: Vec<f64>,
-    /// What brings the diagonal to one.
+    /// The factors that scale the diagonal to ones.
     scales: Vec<f64>,
-    /// Rows, times the root of their weight, still to be added.
+    /// Rows, times the root of their weight, that have not been added yet, and their number.
     gathered: Vec<f64>,
     count: usize,
 }
@@ -49,7 +51,7 @@ impl SymmetricSystem {
         }
     }
 
-    /// Adds another matrix to the first rows and columns: it may be smaller.
+    /// Adds another matrix, which may be smaller, to the first rows and columns.
     pub(crate) fn add(&mut self, other: &Self) {
         let rows = self.matrix.chunks_mut(self.size.max(1));
         for (row, other) in rows.zip(other.matrix.chunks(other.size.max(1))) {
@@ -59,13 +61,13 @@ impl SymmetricSystem {
         }
     }
 
-    /// Adds to the cell of row and column `j` and `l`, or `l` and `j`.
+    /// Adds `value` to the cell in row `j` and column `l`, which is the same as that in row `l` and column `j`.
     pub(crate) fn add_cell(&mut self, j: usize, l: usize, value: f64) {
         let (row, column) = if l < j { (j, l) } else { (l, j) };
         self.matrix[row * self.size + column] += value;
     }
 
-    /// Makes the matrix a matrix of zeros for `size` unknowns.
+    /// Starts again with a matrix of zeros for `size` unknowns.
     pub(crate) fn clear(&mut self, size: usize) {
         self.size = size;
         self.matrix.clear();
@@ -73,7 +75,7 @@ impl SymmetricSystem {
         self.count = 0;
     }
 
-    /// `fill(j, row)` for each row of the matrix up to the diagonal, by the threads of the run.
+    /// Calls `fill(j, row)` for each row `j` of the matrix, up to the diagonal, in the threads of the run.
     pub(crate) fn fill(
         &mut self,
         context: &mut RunContext<'_>,
@@ -116,7 +118,7 @@ impl SymmetricSystem {
         self.matrix[last * self.size + last] = total;
     }
 
-    /// An empty row, to be filled and ended.
+    /// A row of zeros, to be filled in and then added by [`Self::end_row`].
     pub(crate) fn next_row(&mut self) -> &mut [f64] {
         memory::resize(&mut self.gathered, GATHERED * self.size, 0.0);
         let row = &mut self.gathered[self.count * self.size..][..self.size];
@@ -124,7 +126,7 @@ impl SymmetricSystem {
         row
     }
 
-    /// Adds `h x x'` for the row that has been filled.
+    /// Adds `h x x'` for the row that has been filled in.
     pub(crate) fn end_row(&mut self, h: f64, context: &RunContext<'_>) {
         let root = h.sqrt();
         for x in &mut self.gathered[self.count * self.size..][..self.size] {
@@ -164,11 +166,11 @@ impl SymmetricSystem {
     /// Computes the factor, which [`Self::solve`] needs. The run can end it early: by an interrupt, or because its
     /// time is up.
     ///
-    /// Where rounding has left the matrix not positive definite, a direction in which it is close to
-    /// zero is held fast.
+    /// Where rounding has made the matrix singular or indefinite, the unknown of a pivot that is noise is fixed: it is
+    /// zero in every solution.
     pub(crate) fn factor(&mut self, context: &mut RunContext<'_>) -> Result<(), Error> {
         let n = self.size;
-        // To a unit diagonal; an unknown that nothing depends on stays where it is.
+        // Scales to a unit diagonal. An unknown that nothing depends on is zero in the solution.
         self.scales.clear();
         let scale = |j: usize| {
             let diagonal = self.matrix[j * n + j];
@@ -182,14 +184,14 @@ impl SymmetricSystem {
         cholesky::factor(&mut self.matrix, &self.scales, context)
     }
 
-    /// Overwrites `v` by the solution for the right side `v`.
+    /// Overwrites `v` with the solution for the right-hand side `v`.
     pub(crate) fn solve(&self, v: &mut [f64]) {
         self.forward(v);
         self.backward(v);
     }
 
-    /// `|r|^2` for what [`Self::solve`] leaves of the right side `v`: its part along directions that are
-    /// held fast.
+    /// `|r|^2` for the residual `r` that [`Self::solve`] leaves for the right-hand side `v`: its part along the fixed
+    /// unknowns.
     pub(crate) fn remainder(&self, v: &[f64]) -> f64 {
         let mut v = v.duplicate();
         let mut sum = 0.0;
@@ -201,8 +203,8 @@ impl SymmetricSystem {
         sum
     }
 
-    /// Lets go of the directions that are held fast: from here on the factor is only a change of
-    /// coordinates, in which the matrix is close to the identity.
+    /// Releases the fixed unknowns: from here on the factor is only used as a change of coordinates, in which the
+    /// matrix is close to the identity.
     pub(crate) fn release(&mut self) {
         for cell in self.matrix.iter_mut().step_by(self.size + 1) {
             if cell.is_infinite() {
@@ -211,12 +213,12 @@ impl SymmetricSystem {
         }
     }
 
-    /// Overwrites `v` by `U^-T S v`, for the factor `U' U` of the matrix `S H S` of unit diagonal.
+    /// Overwrites `v` with `U^-T S v`, for the factor `U' U` of the matrix `S H S` of unit diagonal.
     pub(crate) fn forward(&self, v: &mut [f64]) {
         self.forward_with(v, |_, _| {});
     }
 
-    /// [`Self::forward`], which shows `see` each entry before it is divided by its pivot.
+    /// [`Self::forward`]; calls `see` with each entry before it is divided by its pivot.
     fn forward_with(&self, v: &mut [f64], see: impl FnMut(usize, f64)) {
         for (v, scale) in v.iter_mut().zip(&self.scales) {
             *v *= scale;
@@ -224,7 +226,7 @@ impl SymmetricSystem {
         cholesky::forward(&self.matrix, v, see);
     }
 
-    /// Overwrites `v` by `S U^-1 v`.
+    /// Overwrites `v` with `S U^-1 v`.
     pub(crate) fn backward(&self, v: &mut [f64]) {
         cholesky::backward(&self.matrix, v);
         for (v, scale) in v.iter_mut().zip(&self.scales) {
@@ -232,14 +234,14 @@ impl SymmetricSystem {
         }
     }
 
-    /// What there is on the diagonal.
+    /// The entry `i` of the diagonal: a pivot, once the matrix has been factored.
     pub(crate) fn pivot(&self, i: usize) -> f64 {
         self.matrix[i * self.size + i]
     }
 }
 
-/// Overwrites `right` by the solution of a system, and its matrix by the factor. Only the diagonal of the matrix and
-/// what is left of it count. For benches: it does what the solvers do with their systems.
+/// Overwrites `right` with the solution of a system, and its matrix with the factor. Only the diagonal of the matrix
+/// and the cells to the left of it are read. For benches: this is what the solvers do with their systems.
 pub fn solve_in_place(
     matrix: &mut Vec<f64>,
     right: &mut [f64],

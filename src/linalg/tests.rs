@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 type Rows = Vec<Vec<f64>>;
 
-/// More rows than columns, with weights, and a right side.
+/// More rows than columns, with weights, and a right-hand side.
 fn problems() -> impl Strategy<Value = (Rows, Vec<f64>, Vec<f64>)> {
     (1usize..90).prop_flat_map(|size| {
         let number = || -1.0..1.0;
@@ -132,8 +132,8 @@ fn unknowns_that_nothing_tells_apart_are_held_fast() {
     assert!((v[0] - 1.0).abs() < 1e-15);
 }
 
-/// A system whose unknowns are more than fit a panel, of rows of random numbers; the columns `twins` are the same as the
-/// last but one.
+/// A system of more unknowns than a panel has rows, from rows of random numbers. The columns `twins` are equal to the
+/// last column but one.
 fn large(size: usize, twins: &[usize]) -> SymmetricSystem {
     let mut generator = Generator::new(1);
     let mut number = || generator.below(1 << 20) as f64 / f64::from(1 << 20) - 0.5;
@@ -204,7 +204,7 @@ fn forward_and_backward_are_halves_of_a_solution() {
     assert_eq!(half, whole);
 }
 
-/// In the same panel as their twin, in earlier ones, and as the first unknown.
+/// Equal columns in the same panel, in earlier panels, and as the first unknown.
 #[test]
 fn what_large_systems_do_not_tell_apart_is_held_fast_too() {
     let size = 200;
@@ -212,7 +212,7 @@ fn what_large_systems_do_not_tell_apart_is_held_fast_too() {
         let mut system = large(size, twins);
         let matrix = system.matrix.clone();
         let cell = |j: usize, l: usize| matrix[j.max(l) * size + j.min(l)];
-        // A right side that has a solution.
+        // A right-hand side for which there is a solution.
         let x: Vec<f64> = (0..size).map(|j| 1.0 + (j % 5) as f64).collect();
         let times = |x: &[f64]| -> Vec<f64> {
             let of_row = |j| x.iter().enumerate().map(|(l, x)| cell(j, l) * x).sum();
@@ -220,7 +220,7 @@ fn what_large_systems_do_not_tell_apart_is_held_fast_too() {
         };
         let right = times(&x);
         factor(&mut system, 2);
-        // All that are alike but the first.
+        // All of the equal columns but the first.
         let mut alike = [twins, &[size - 2]].concat();
         alike.remove(0);
         for j in 0..size {

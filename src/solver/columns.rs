@@ -1,10 +1,10 @@
 //! The matrix of the columns, `sum_i h_i x_i x_i'` for centred rows.
 //!
-//! Columns with an entry in many rows are copied, a few rows at a time, to where vector instructions can
-//! multiply them; the entries of the others are multiplied one by one. With an intercept the former are
-//! centred as they are copied, and so is, with a value of 1 in each row, the column of the intercept; for the
-//! others, whose mean is small beside their entries, the products are corrected in the end:
-//! `sum h (x - m) (z - n) = sum h x z - m sum h z - n sum h x + m n sum h`.
+//! Columns with entries in many rows ("dense") are copied to a buffer, a few rows at a time, and multiplied by vector
+//! instructions; the entries of the other columns ("sparse") are multiplied one by one. With an intercept, dense
+//! columns are centred as they are copied, and the column of the intercept, with a value of 1 in each row, is put
+//! beside them. The means of sparse columns are small relative to their entries; their products are corrected at the
+//! end: `sum h (x - m) (z - n) = sum h x z - m sum h z - n sum h x + m n sum h`.
 
 use std::ops::Range;
 
@@ -18,24 +18,25 @@ use crate::rows::Rows;
 use crate::rows::blocks::RowBlocks;
 use crate::run::RunContext;
 
-/// A column of compressed rows counts as dense if it has an entry in so large a part of them; and there are
-/// at most so many dense columns.
+/// A column of compressed rows is dense if at least this fraction of them has an entry in it. And the maximum number of
+/// dense columns.
 const DENSE: f64 = 0.3;
 const MAX_DENSE: usize = 1200;
 
-/// Rows that are looked at to tell dense columns.
+/// The number of rows that are examined to find the dense columns.
 const SAMPLE: usize = 1024;
 
-/// Rows that are copied at a time.
+/// The number of rows that are copied before they are multiplied.
 const COPIED: usize = 64;
 
-/// Matrices that are filled side by side, at most, and with how many cells altogether, if more than two; and
-/// the products of entries that each must be worth for every cell of it.
+/// The maximum number of partial sums, which threads fill at the same time; the maximum number of their cells in total,
+/// if there are more than two; and the least number of products of entries per cell that a partial sum must have.
 const MAX_PARTS: usize = 8;
 const MAX_CELLS: usize = 1 << 17;
 const ENTRIES_PER_CELL: f64 = 8.0;
 
-/// Blocks of each part between two signs of life, at most, and the work of them in about nanoseconds.
+/// The maximum number of blocks of each partial sum between two heartbeats, and the maximum of their work in
+/// approximate nanoseconds, if that is more than one block.
 const MAX_ROUNDS: f64 = 16.0;
 const WORK: f64 = 1e7;
 
@@ -44,9 +45,9 @@ const WORK: f64 = 1e7;
 pub(crate) struct Columns {
     /// The dense ones, ascending.
     dense: Vec<usize>,
-    /// The place of each column among the dense ones; that after them for all others.
+    /// The position of each column among the dense ones; for sparse columns, the number of dense ones.
     places: Vec<u32>,
-    /// Entries in the other columns, per row.
+    /// The mean number of entries of a row in sparse columns.
     strays_per_row: f64,
 }
 
@@ -92,7 +93,7 @@ impl Columns {
         self.places[j] as usize == self.dense.len()
     }
 
-    /// Work of adding a row, in about nanoseconds.
+    /// Work of adding a row, in approximate nanoseconds.
     pub(crate) fn work(&self) -> f64 {
         let (dense, strays) = (self.dense.len() as f64, self.strays_per_row);
         let tiles = (dense / LANES as f64).ceil();
@@ -100,22 +101,23 @@ impl Columns {
     }
 }
 
-/// A sum `sum_i h_i x_i x_i'`, kept from one set of weights to the next: near a solution few of them change.
+/// A sum `sum_i h_i x_i x_i'` that is updated when the weights change: near a solution few of them do.
 #[derive(Default)]
 pub(crate) struct Gram {
     sums: Option<Part>,
-    /// The weights that it has been computed with.
+    /// The weights with which it was computed.
     weights: Vec<f64>,
     /// The largest values of its diagonal since it was last computed from scratch.
     largest: Vec<f64>,
 }
 
-/// Where the sum has become less than this part of what it was, too much of it may be rounding.
+/// If an entry of the diagonal falls below this fraction of its largest value, too much of it may be rounding, and the
+/// sum is computed from scratch.
 const LEFT: f64 = 1e-3;
 
 impl Gram {
-    /// Computes the sum for other weights, but only for rows where they differ by more than `precision`, as a
-    /// part of them, and adds it to the system. With an intercept the rows are centred at `mu`.
+    /// Computes the sum for other weights and adds it to the system. Only rows whose weight differs by more than
+    /// the fraction `precision` are added again. With an intercept the rows are centred at `mu`.
     pub(crate) fn update(
         &mut self,
         columns: &Columns,
@@ -132,7 +134,7 @@ impl Gram {
         let mut goes_on = self.weights.len() == weights.len() && 2 * n_others < n_rows;
         loop {
             if !goes_on {
-                // Of a quadratic loss one direction is enough: no memory for another.
+                // For a quadratic loss one direction is enough, so nothing is kept for another.
                 let n_kept = if is_quadratic { 0 } else { weights.len() };
                 *self = Self {
                     sums: None,
@@ -172,21 +174,22 @@ impl Gram {
 /// Sums over some of the rows.
 pub(crate) struct Part {
     level: Level,
-    /// Numbers in a copied row: those of the dense columns; if there are other columns, one that their entries
-    /// are written to in vain; 1 if there is an intercept, at `ones`; and zeros. The first `used` are multiplied.
+    /// The number of cells of a copied row: one for each dense column; if there are sparse columns, a dummy to which
+    /// their entries are written; if there is an intercept, a 1 at `ones`; and padding with zeros. The first `used`
+    /// cells are multiplied. (The products of the dummy are never used.)
     width: usize,
     used: usize,
     ones: usize,
-    /// A copied row without entries, and how much of it rows may write to.
+    /// The copy of a row without entries, and the number of cells that rows may write to.
     empty: Vec<f64>,
     touched: usize,
-    /// Room for the rows that are copied and not yet multiplied, and their weights.
+    /// Buffers for the rows that have been copied but not yet multiplied, and for their weights.
     rows: Vec<f64>,
     weights: Vec<f64>,
-    /// The entries of these rows in sparse columns, times their weight, and where those of each row end.
+    /// The entries of these rows in sparse columns, times the weight of the row, and the end of each row among them.
     strays: Vec<Entry>,
     ends: Vec<usize>,
-    /// Room for the entries of a row in sparse columns, and for the changes of the rows of a block.
+    /// Buffers for the entries of a row in sparse columns, and for the changes of weight of the rows of a block.
     entries: Vec<Entry>,
     changes: Vec<f64>,
     /// Products of copied columns with each other, of sparse columns with copied ones, and of sparse
@@ -197,7 +200,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Adds the rows that there is a `change` of to the sums.
+    /// Adds each row to the sums, times the `change` of its weight; rows without a change are skipped.
     fn add_rows(
         sums: Option<Self>,
         columns: &Columns,
@@ -211,9 +214,9 @@ impl Part {
         let cells = rows.n_cols() * rows.n_cols();
         let room = products / (cells as f64 * ENTRIES_PER_CELL);
         let most = (MAX_CELLS / cells).clamp(2, MAX_PARTS).min(n_blocks);
-        // For two or four threads to have as much to do each.
+        // A power of two, so that two or four threads have equal work.
         let n_parts = 1 << (room as usize).clamp(1, most).ilog2();
-        // Each part has sums of its own, of every `n_parts`th block.
+        // Each partial sum takes every `n_parts`th block.
         let new = || Self::new(columns, problem.fit_intercept(), mu);
         let mut parts = vec![sums.unwrap_or_else(new)];
         parts.resize_with(n_parts, new);
@@ -288,7 +291,7 @@ impl Part {
         block: Range<usize>,
         changes: &[f64],
     ) {
-        // Of dense rows, all columns are dense, or none.
+        // If the rows are dense, all columns are dense, or none is.
         if !R::IS_SPARSE && !columns.dense.is_empty() {
             self.add_dense(rows, block, changes);
             return;
@@ -300,7 +303,7 @@ impl Part {
         }
     }
 
-    /// Adds dense rows, as many at a time as there is room for if there is a change of all of them.
+    /// Adds dense rows: if the weights of all of them have changed, as many at a time as the buffer can hold.
     #[inline]
     fn add_dense<R: Rows>(&mut self, rows: &R, block: Range<usize>, changes: &[f64]) {
         let mut from = block.start;
@@ -341,7 +344,7 @@ impl Part {
     #[inline]
     fn add_row<R: Rows>(&mut self, columns: &Columns, rows: &R, i: usize, h: f64) {
         let copy = &mut self.rows[self.weights.len() * self.width..][..self.width];
-        // In pieces of one length, which takes no call.
+        // In pieces of a constant length, so that no function is called to copy them.
         let pieces = copy[..self.touched].chunks_exact_mut(LANES);
         for (copy, empty) in pieces.zip(self.empty.chunks_exact(LANES)) {
             copy.copy_from_slice(empty);
@@ -361,7 +364,7 @@ impl Part {
         let (entries, mut count) = (self.entries.as_mut_slice(), 0);
         let rest = columns.dense.len();
         rows.visit(i, |column, x| {
-            // Written to both places, because a branch on the kind of column would be hard to predict.
+            // Written both to the copy and to the list: a branch on the kind of column would be hard to predict.
             let place = columns.places[column] as usize;
             copy[place] += x;
             if let Some(entry) = entries.get_mut(count) {
@@ -394,7 +397,7 @@ impl Part {
         self.ends.clear();
     }
 
-    /// What the sum has on its diagonal.
+    /// The entry of the diagonal for column `j`.
     fn diagonal(&self, columns: &Columns, j: usize) -> f64 {
         if columns.is_sparse(j) {
             self.sparse.pivot(j)
@@ -403,7 +406,7 @@ impl Part {
         }
     }
 
-    /// Adds the sums of another part.
+    /// Adds the sums of another `Part`.
     fn add(&mut self, other: &Self) {
         let add = |sums: &mut [f64], more: &[f64]| {
             for (sum, more) in sums.iter_mut().zip(more) {
@@ -415,7 +418,7 @@ impl Part {
         self.sparse.add(&other.sparse);
     }
 
-    /// Adds all to the system, centred at `mu`, if that is given.
+    /// Adds the sums to the system, centred at `mu` if it is given.
     fn write(&self, columns: &Columns, mu: Option<&[f64]>, system: &mut SymmetricSystem) {
         let (width, dense) = (self.width, &columns.dense);
         let n_cols = columns.places.len();
@@ -532,10 +535,10 @@ mod tests {
                 }
                 let found = solve(&mut gram, &second);
                 assert_close(&found, &solve(&mut Gram::default(), &second));
-                // As good as the same.
+                // Nearly the same.
                 let third: Vec<f64> = second.iter().map(|h| 1.05 * h).collect();
                 assert_eq!(solve(&mut gram, &third), found);
-                // Most are others.
+                // Most of them differ.
                 let last: Vec<f64> = second.iter().map(|h| 2.0 * h).collect();
                 assert_eq!(solve(&mut gram, &last), solve(&mut Gram::default(), &last));
             });

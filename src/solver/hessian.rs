@@ -5,31 +5,31 @@
 //! ```
 //!
 //! where the identity leaves out the intercept, `x_i` stands for the centred row with a last entry of 1
-//! for the intercept if there is one, and `r_i >= 0`. There are four ways, and the cheapest one that
-//! is possible is taken:
+//! for the intercept if there is one, and `r_i >= 0`. There are four methods, and the cheapest possible
+//! one is used:
 //!
 //! * **By columns.** `H` itself, for few columns, by Cholesky's method.
 //! * **By a sample.** The same for a sample of the rows, which preconditions a few steps of conjugate
-//!   gradients on all of them, see [`super::sample`]: where rows are many and columns some hundred.
-//! * **By rows**, for few rows with `r_i > 0`. With `t_i = r_i x_i.d` the first lines of the system are
-//!   `lambda d = -grad F - sum_i t_i x_i`, which turns it into
+//!   gradients on all of them, see [`super::sample`]. This is for many rows of some hundred columns.
+//! * **By rows**, for few rows with `r_i > 0`. With `t_i = r_i x_i.d`, all lines of the system but that of the
+//!   intercept are `lambda d = -grad F - sum_i t_i x_i`, which turns it into
 //!
 //!   ```text
 //!   (1/r_i) t_i + (1/lambda) sum_j x_i.x_j t_j = d_b - (1/lambda) x_i.grad F,    sum_i t_i = -grad_b F
 //!   ```
 //!
-//!   with one unknown for each of those rows beside `d_b`. Nothing is lost where `lambda` is tiny:
-//!   `w + d` is the model of the dual values that the step leads to. Columns so large that the others would be lost
-//!   in `x_i.x_j` beside them keep their own `d_j` as the intercept does: with `B` the columns apart, one of ones for
-//!   the intercept, and `A` the matrix of the system for the other columns,
+//!   with one unknown for each of those rows, and `d_b`. No digits are lost if `lambda` is tiny: `w + d` is the model
+//!   of the dual values that the step leads to. A few columns may be so large that rounding loses the others in
+//!   `x_i.x_j`. These separate columns keep their own `d_j`, as the intercept does. Let `B` be these columns, and one
+//!   of ones for the intercept, and `A` the matrix of the system for the other columns:
 //!
 //!   ```text
 //!   A t = c + B d_B,   lambda d_B + B' t = -grad_B F,   so that  (B' A^-1 B + lambda I) d_B = -grad_B F - B' A^-1 c
 //!   ```
 //!
 //!   where, again, `lambda I` leaves out the intercept.
-//! * **By conjugate gradients**, for anything else, with the diagonal of `H` to precondition them, up
-//!   to a residual that is small beside the gradient.
+//! * **By conjugate gradients**, for anything else, preconditioned with the diagonal of `H`, until the residual is
+//!   small relative to the gradient.
 
 use crate::error::Error;
 use crate::linalg::SymmetricSystem;
@@ -42,39 +42,38 @@ use crate::solver::chooser::Mechanism;
 use crate::solver::columns::{Columns, Gram};
 use crate::solver::sample::{self, Sample};
 
-/// Most unknowns for which a system is set up: a matrix of 72 MB.
+/// The maximum number of unknowns of a system: a matrix of 72 MB.
 const MAX_UNKNOWNS: usize = 3000;
 
-/// Rows whose weight has changed by less than this part count with the one that they had: the direction is
-/// then wrong by about as much, but costs only the rows that have changed.
+/// A row whose weight has changed by less than this fraction keeps its old weight in the matrix. The direction is then
+/// wrong by about the same fraction, but only the rows that have changed need to be added again.
 const CHANGE: f64 = 0.1;
 
-/// Part of the matrix that is computed again for a direction, on average.
+/// The fraction of the rows that are added again for a direction, on average.
 const RENEWED: f64 = 0.5;
 
-/// So many rows in comparison to columns may be solved for: products of rows have fewer digits to tell
-/// columns of very different sizes apart, where sums over columns can be scaled.
+/// Systems by rows are used up to this number of rows per column. Columns of very different sizes can be scaled in a
+/// system of the columns, but products of rows mix them and keep fewer digits of the small ones.
 const FEW_ROWS: f64 = 1.0 / 3.0;
 
-/// Steps of conjugate gradients for one direction: expected, and at most; the latter also for a quadratic
-/// loss, of which one direction is enough. (The flights with one-hot columns take 46, 246 and 497 for `C` of
-/// 0.01, 1 and 100.)
+/// Steps of conjugate gradients for one direction: the expected number, the maximum, and the maximum for a quadratic
+/// loss, for which a single direction is enough. (nycflights_onehot takes 46, 246 and 497 for `C` of 0.01, 1 and 100.)
 const EXPECTED_STEPS: f64 = 50.0;
 const MAX_STEPS: usize = 300;
 const MAX_STEPS_QUADRATIC: usize = 3000;
 
-/// A column stands apart if its sum of squares is so many times that of all smaller ones together: the products of rows
-/// would keep no more than 10 digits of these. And there are at most so many such columns.
+/// A column is separate if its sum of squares is more than this many times that of all smaller columns together, of
+/// which the products of rows would otherwise keep at most 10 digits. And the maximum number of separate columns.
 const APART: f64 = 1e6;
 const MAX_APART: usize = 32;
 
-/// The columns that stand apart, given the sum of squares of each.
+/// The separate columns, see [`APART`], given the sum of squares of each column.
 fn stand_apart(spreads: &[f64]) -> Vec<usize> {
     let mut largest: Vec<usize> = (0..spreads.len()).into_vec();
     largest.sort_by(|&j, &l| spreads[l].total_cmp(&spreads[j]).then(j.cmp(&l)));
     let mut rest: f64 = largest.iter().skip(MAX_APART).map(|&j| spreads[j]).sum();
     largest.truncate(MAX_APART);
-    // From the smallest: all that are larger than a column that stands apart do so, too.
+    // From the smallest on: all columns larger than a separate one are separate, too.
     let mut count = 0;
     for (k, &j) in largest.iter().enumerate().rev() {
         if count == 0 && spreads[j] > APART * rest {
@@ -86,7 +85,7 @@ fn stand_apart(spreads: &[f64]) -> Vec<usize> {
     largest
 }
 
-/// What is to be known of the columns if systems may be set up for them.
+/// The statistics of the columns, if systems of the columns are possible; otherwise empty.
 pub(crate) fn columns(rows: &dyn RowBlocks) -> Columns {
     if rows.n_cols() <= MAX_UNKNOWNS {
         Columns::new(rows)
@@ -104,8 +103,8 @@ pub(crate) enum DirectionMethod {
     ConjugateGradients,
 }
 
-/// The cheapest way for a Hessian of the loss with `count` rows, and its work in about nanoseconds: of one
-/// direction on average.
+/// The cheapest method for a Hessian with `count` rows of positive weight, and its work for one direction, on average,
+/// in approximate nanoseconds.
 pub(crate) fn cheapest(
     (rows, is_quadratic): (&dyn RowBlocks, bool),
     columns: &Columns,
@@ -114,6 +113,7 @@ pub(crate) fn cheapest(
 ) -> (DirectionMethod, f64) {
     let (n, n_cols) = (count as f64, rows.n_cols() as f64);
     let per_row = rows.n_stored() as f64 / rows.n_rows() as f64;
+    // An upper figure: about 0.010 is measured today, see "Linear algebra" in docs/benchmarks.md.
     let cholesky = |unknowns: f64| 0.017 * unknowns.powi(3);
     let pass = |share: f64| share * rows.entry_work() * n * per_row + 15.0 * n;
     let mut best = (
@@ -127,7 +127,7 @@ pub(crate) fn cheapest(
     if rows.n_cols() <= MAX_UNKNOWNS && Mechanism::Columns.is_on() {
         let of_row = outer_work(rows, columns).0;
         let renewed = if is_quadratic { 1.0 } else { RENEWED };
-        // Certain where conjugate gradients are not.
+        // Even if conjugate gradients would be cheaper: this always reaches the solution, they may not.
         best = (
             DirectionMethod::Columns,
             renewed * n * of_row + cholesky(n_cols),
@@ -154,8 +154,8 @@ pub(crate) fn cheapest(
     best
 }
 
-/// Work of adding one row to the matrix of the columns, in about nanoseconds, and whether that is best
-/// left to `columns`: or else it is added as a dense row.
+/// Work of adding one row to the matrix of the columns, in approximate nanoseconds, and whether [`Columns`] does it
+/// with less work than adding it as a dense row.
 fn outer_work(rows: &dyn RowBlocks, columns: &Columns) -> (f64, bool) {
     let (by_columns, as_dense) = (columns.work(), dense_work(rows));
     (by_columns.min(as_dense), by_columns < as_dense)
@@ -166,7 +166,7 @@ fn dense_work(rows: &dyn RowBlocks) -> f64 {
     12.0 + 1.2 * columns + 0.021 * columns * columns
 }
 
-/// Whether a system whose rows are added as dense ones costs not much more than the other way.
+/// Whether adding the rows as dense ones costs at most 30 times as much as adding them by [`Columns`].
 fn is_affordable_again(rows: &dyn RowBlocks, columns: &Columns) -> bool {
     dense_work(rows) <= 30.0 * columns.work()
 }
@@ -203,8 +203,7 @@ impl Design<'_, '_> {
         })
     }
 
-    /// The sum of the rows with `weights`, each times its weight and its product with `v`. `room` is for those
-    /// products.
+    /// The sum of all rows, each times its weight and its product with `v`. `room` is a buffer for these products.
     fn image(
         &self,
         weights: &[f64],
@@ -230,7 +229,7 @@ impl Design<'_, '_> {
             }
         };
         if !rows.is_sparse() && self.problem.data().sums_by_blocks() {
-            // In one pass, for which the rows come from memory once. (Compressed ones gain nothing from that.)
+            // In one pass, so that each row is read from memory once. (Compressed rows gain nothing from that.)
             return self.sum_blocks(&fill, context);
         }
         memory::resize(room, rows.n_rows(), 0.0);
@@ -270,12 +269,12 @@ impl Design<'_, '_> {
     }
 }
 
-/// What is used again from one direction to the next.
+/// What is reused from one direction to the next.
 #[derive(Default)]
 pub(crate) struct Memory {
     system: SymmetricSystem,
     gram: Gram,
-    /// As long as directions by samples will do.
+    /// The sample; `None` if samples do not suit the loss, or have been given up.
     pub(crate) sample: Option<Sample>,
 }
 
@@ -295,8 +294,8 @@ pub(crate) struct Hessian<'h, 'p, 'a> {
 }
 
 impl Hessian<'_, '_, '_> {
-    /// The solution of `H d = -gradient`, with a residual of about `precision` times the gradient; of
-    /// [`sample::PRECISION`] times where samples may do. The `memory` is used again.
+    /// The solution of `H d = -gradient`, with a residual of about `precision` times the gradient, or of
+    /// [`sample::PRECISION`] times the gradient if it comes from a sample. `memory` is reused from call to call.
     pub(crate) fn direction(
         &self,
         gradient: &[f64],
@@ -306,7 +305,7 @@ impl Hessian<'_, '_, '_> {
     ) -> Result<Vec<f64>, Error> {
         let count = self.weights.iter().filter(|&&r| r > 0.0).count();
         if count == 0 {
-            // Nothing holds the intercept: how far it should go is left to the search.
+            // Nothing limits the intercept: the line search finds how far it should go.
             let (coef, rest) = gradient.split_at(self.design.problem.rows().n_cols());
             let coef = coef
                 .iter()
@@ -325,7 +324,7 @@ impl Hessian<'_, '_, '_> {
                 }
                 cheapest(false)
             }
-            // Few rows are left to count, or samples were given up: their memory goes, and they do not come back.
+            // Another method is cheaper, or samples were given up: the sample is freed, and samples are not used again.
             (way, _) => way,
         };
         match way {
@@ -385,8 +384,8 @@ impl Hessian<'_, '_, '_> {
         system.factor(context)
     }
 
-    /// By conjugate gradients with the matrix of a sample of the rows to precondition them; nothing if that does
-    /// not get there.
+    /// By conjugate gradients, preconditioned with the matrix of a sample of the rows. `None` if they do not reach the
+    /// precision even with a new sample.
     fn by_sample(
         &self,
         gradient: &[f64],
@@ -407,7 +406,7 @@ impl Hessian<'_, '_, '_> {
             }
             let room = precision * precision * dot(gradient, gradient);
             let (mut direction, mut steps) = (memory::zeros(gradient.len()), None);
-            // Or else what is held fast would count as solved.
+            // Otherwise the part of the gradient along fixed unknowns would count as solved.
             if sample.system.remainder(gradient) <= room {
                 let precondition = |v: &[f64]| {
                     let mut v = v.duplicate();
@@ -428,13 +427,14 @@ impl Hessian<'_, '_, '_> {
         }
     }
 
-    /// What each row is of the diagonal of `H`, as a sum over the columns, but for its weight.
+    /// The importance of each row: `sum_j x_ij^2 / D_j` with the diagonal `D` of `H`, its share in `D` up to its
+    /// weight.
     fn importance(&self, context: &mut RunContext<'_>) -> Result<Vec<f64>, Error> {
         let Design { problem, mu, .. } = self.design;
         let (n_cols, diagonal) = (problem.rows().n_cols(), self.diagonal(context)?);
         let of_intercept = diagonal.get(n_cols).map_or(0.0, |total| 1.0 / total);
         let means = mu.iter().zip(&diagonal).map(|(m, d)| m * m / d);
-        // Of a row without entries.
+        // The importance of a row without entries: centred, it is not zero.
         let least = of_intercept + means.sum::<f64>();
         let mut importance = memory::zeros(problem.rows().n_rows());
         let twice: Vec<f64> = mu.iter().map(|m| 2.0 * m).into_vec();
@@ -452,13 +452,13 @@ impl Hessian<'_, '_, '_> {
         Ok(importance)
     }
 
-    /// The solution of the system of the columns where sums of products have lost a direction that
-    /// matters: in `v' H v`, next to which `lambda |v|^2` is all that there is, the rows cancel to less
-    /// than the last digit of the entries.
+    /// The solution of the system of the columns if the sums of products have lost a direction `v` that
+    /// matters: one in which `v' H v` is little more than `lambda |v|^2`, because the rows cancel there, to
+    /// less than the last digit of the matrix.
     ///
-    /// With the factor `L` of what was found for `S H S`, the rows and those of `lambda I`, a root of
-    /// `lambda` in each, become `L^-1 S x`. Products of these lose nothing: `x.v` is small before it is
-    /// squared. Their system is `L^-1 S H S L^-T`, close to the identity.
+    /// Let `L` be the computed factor of `S H S`. The rows, and those of `lambda I` (the root of `lambda`
+    /// in each), are replaced by `L^-1 S x`. Products of these lose nothing, because `x.v` cancels before it
+    /// is squared. Their system is `L^-1 S H S L^-T`, close to the identity.
     fn solve_again(
         &self,
         v: &mut [f64],
@@ -484,7 +484,7 @@ impl Hessian<'_, '_, '_> {
         Ok(())
     }
 
-    /// Adds the rows to the system one by one, each after a `change`.
+    /// Adds the rows to the system one by one, as dense rows, each changed by `change`.
     fn add_rows(
         &self,
         system: &mut SymmetricSystem,
@@ -513,7 +513,7 @@ impl Hessian<'_, '_, '_> {
         Ok(())
     }
 
-    /// Row `i`, centred if there is an intercept, with all of its zeros.
+    /// Row `i`, centred if there is an intercept, as a dense vector.
     fn centred(&self, i: usize) -> Vec<f64> {
         let Design { problem, mu, .. } = self.design;
         let mut row = memory::zeros(problem.rows().n_cols());
@@ -524,7 +524,7 @@ impl Hessian<'_, '_, '_> {
         row
     }
 
-    /// The columns that stand apart in the chosen rows.
+    /// The separate columns of the chosen rows, see [`APART`].
     fn columns_apart(
         &self,
         chosen: &[u32],
@@ -552,7 +552,7 @@ impl Hessian<'_, '_, '_> {
             .filter(|&i| self.weights[i as usize] > 0.0)
             .into_vec();
         let apart = self.columns_apart(&chosen, context)?;
-        // The columns of the border: those that stand apart and, if there is an intercept, ones.
+        // The columns of the border: the separate ones and, if there is an intercept, a column of ones.
         let room = |_| memory::with_capacity(chosen.len());
         let mut border: Vec<Vec<f64>> = (0..apart.len()).map(room).into_vec();
         system.clear(chosen.len());
@@ -616,7 +616,7 @@ impl Hessian<'_, '_, '_> {
             .zip(&border)
             .map(|(gradient, column)| -gradient - dot(column, &t))
             .into_vec();
-        // Where there are no rows, nothing depends on the intercept, and it stays where it is.
+        // If nothing depends on the intercept, it does not move.
         small.solve(&mut d_border);
         for (solved, d) in solved.iter().zip(&d_border) {
             for (t, solved) in t.iter_mut().zip(solved) {
@@ -657,8 +657,8 @@ impl Hessian<'_, '_, '_> {
         Ok(found.0)
     }
 
-    /// The direction that at most `max_steps` of conjugate gradients lead to, and how many it took, if they were
-    /// enough.
+    /// The direction after at most `max_steps` steps of conjugate gradients, and the number of steps if they were
+    /// enough for the precision; otherwise `None`.
     fn conjugate_gradients(
         &self,
         gradient: &[f64],
@@ -677,8 +677,8 @@ impl Hessian<'_, '_, '_> {
         if size == 0.0 {
             return Ok((direction, Some(0)));
         }
-        // In the measure of the gap, `|r|^2`, only where the direction leads to the solution: before, what
-        // counts is how far the objective falls.
+        // For a quadratic loss, the direction leads to the solution, and the residual is measured as the gap
+        // measures it, by `|r|^2`. Otherwise what counts is how far the objective falls.
         let measure = |residual: &[f64], size: f64| {
             if self.design.problem.loss().is_quadratic() {
                 dot(residual, residual)
@@ -716,7 +716,7 @@ impl Hessian<'_, '_, '_> {
                 *v = s + size / before * *v;
             }
         }
-        // Any point on the way is a direction in which the objective falls.
+        // Wherever the steps end, the objective falls along the direction.
         Ok((direction, None))
     }
 
@@ -734,7 +734,7 @@ impl Hessian<'_, '_, '_> {
             context.heartbeat()?;
         }
         for ((square, sum), m) in squares.iter_mut().zip(&sums).zip(mu) {
-            // Not negative, whatever rounding does.
+            // Rounding must not make it negative.
             *square = (*square - 2.0 * m * sum + m * m * total).max(0.0);
         }
         for square in &mut squares {
@@ -901,9 +901,9 @@ mod tests {
         })
     }
 
-    /// A Hessian whatever its rows are.
+    /// A Hessian with rows of any storage.
     trait Solve {
-        /// The direction by one of the ways, or by the cheapest.
+        /// The direction by one of the methods, or by the cheapest one.
         fn solve(
             &self,
             way: Option<DirectionMethod>,
@@ -918,14 +918,14 @@ mod tests {
             aim: (&[f64], f64),
             context: &mut RunContext<'_>,
         ) -> (Vector, bool);
-        /// Whether the matrix of the columns is left to [`Columns`].
+        /// Whether the matrix of the columns is computed by [`Columns`].
         fn is_by_columns(&self) -> bool;
         fn products(&self, v: &[f64], context: &mut RunContext<'_>) -> Vector;
         fn sum(&self, share: &[f64], context: &mut RunContext<'_>) -> Vector;
         fn size(&self) -> usize;
     }
 
-    /// What conjugate gradients may leave.
+    /// The residual that conjugate gradients may leave, relative to the gradient.
     const TINY: f64 = 1e-14;
 
     impl Solve for Hessian<'_, '_, '_> {
@@ -1053,7 +1053,7 @@ mod tests {
         })
     }
 
-    /// Numbers from 0 to 1, always the same ones.
+    /// Pseudo-random numbers from 0 to 1, the same ones in each call.
     fn uniform() -> impl FnMut() -> f64 {
         let mut seed = 1u32;
         move || {
@@ -1081,7 +1081,7 @@ mod tests {
         })
     }
 
-    /// Gauss's elimination with the largest pivot of each column.
+    /// Gaussian elimination with the largest pivot of each column.
     fn eliminate(mut matrix: Vec<Vector>, mut right: Vector) -> Vector {
         let n = right.len();
         for k in 0..n {
@@ -1185,7 +1185,7 @@ mod tests {
         }
     }
 
-    /// Systems of columns can be scaled, and tell all of them apart: systems of rows are to agree.
+    /// Systems of the columns can be scaled and keep columns of all sizes: systems by rows must agree with them.
     #[test]
     fn by_rows_columns_apart_do_not_hide_the_others() {
         let (n, d) = (6, 30);
@@ -1234,10 +1234,10 @@ mod tests {
         assert_eq!(stand_apart(&spreads), [7]);
         (spreads[30], spreads[3]) = (1e9, 1e13);
         assert_eq!(stand_apart(&spreads), [3, 7, 30]);
-        // Not from one that is nearly as large.
+        // Not if another column is nearly as large.
         (spreads[7], spreads[30]) = (1e6, 1.0);
         assert_eq!(stand_apart(&spreads), [3]);
-        // And not all of many.
+        // And not if there are too many.
         assert_eq!(stand_apart(&vec![1e9; 2000]), [0usize; 0]);
     }
 
@@ -1281,7 +1281,7 @@ mod tests {
                     assert!((d[0] + 2.0).abs() < 1e-15 && (d[1] - 4.0).abs() < 1e-15);
                     assert_eq!(d[2], 0.0, "{way:?}");
                 }
-                // Altogether, the intercept has to go somewhere, or it would stay where it is for ever.
+                // The systems alone do not move it, but a direction must, or the intercept would never move.
                 assert_eq!(
                     hessian.solve(None, &case.gradient, context),
                     [-2.0, 4.0, -3.0]
@@ -1342,8 +1342,8 @@ mod tests {
         }
     }
 
-    /// Rows of which two each are all that there is of some columns; without them in the sample, it would take a
-    /// step for each of those columns.
+    /// Some columns have entries in only two rows each. Without these rows in the sample, conjugate gradients would
+    /// need a step for each of these columns.
     #[test]
     fn a_sample_has_the_rows_of_rare_columns_and_yields_to_another() {
         let (n, d, rare) = (4000, 24, 12);
@@ -1413,7 +1413,7 @@ mod tests {
         let first = solve(&weights, &mut memory);
         let second = solve(&weights, &mut memory);
         assert!(memory.sample.as_ref().is_some_and(Sample::serves));
-        // Few rows are solved for by rows, and the sample is no more.
+        // For few rows the system by rows is used, and the sample is dropped.
         let mut few = weights.clone();
         few[50..].fill(0.0);
         solve(&few, &mut memory);
@@ -1431,7 +1431,7 @@ mod tests {
         }
     }
 
-    /// Rows of which nothing but the shape is known.
+    /// Rows that have a shape but no numbers.
     struct Shape {
         rows: usize,
         columns: usize,
@@ -1472,7 +1472,7 @@ mod tests {
         }
     }
 
-    /// More rows, columns and entries than 31 or 32 bits count, none of which there is.
+    /// More rows, columns and entries than 31 or 32 bits can count; none of them is stored.
     #[test]
     fn sizes_beyond_32_bits_are_counted() {
         let shape = Shape {
@@ -1514,7 +1514,7 @@ mod tests {
         assert_eq!(way(10_000, 20, 20, 10_000), DirectionMethod::Columns);
         assert_eq!(way(60, 4000, 4000, 60), DirectionMethod::Rows);
         assert_eq!(way(60, 2000, 2000, 60), DirectionMethod::Rows);
-        // Of many rows it is those that count.
+        // Only rows of positive weight matter.
         assert_eq!(way(10_000, 2000, 2000, 10), DirectionMethod::Rows);
         assert_eq!(way(10_000, 2000, 2000, 10_000), DirectionMethod::Columns);
         assert_eq!(way(10_000, 1200, 1200, 10_000), DirectionMethod::Columns);
@@ -1527,7 +1527,7 @@ mod tests {
         let columns = super::columns(&large);
         let without = cheapest((&large, false), &columns, large.rows, false).0;
         assert_eq!(without, DirectionMethod::Columns);
-        // Few rows are solved for by rows.
+        // Few rows of positive weight: the system by rows.
         assert_eq!(way(60_000, 2000, 2000, 100), DirectionMethod::Rows);
         assert!(sample::suits(&Log));
         assert!(!sample::suits(&Squared) && !sample::suits(&Hinge));
@@ -1542,7 +1542,7 @@ mod tests {
             way(3500, 3500, 10, 3500),
             DirectionMethod::ConjugateGradients
         );
-        // No system is larger than the largest.
+        // No system has more than the maximum number of unknowns.
         let most = MAX_UNKNOWNS;
         assert_eq!(way(50_000, most, 10, 50_000), DirectionMethod::Sample);
         assert_eq!(way(most - 1, most, 10, most - 1), DirectionMethod::Columns);

@@ -1,14 +1,14 @@
-//! A sample of the rows of a Hessian `lambda I + sum_i r_i x_i x_i'`, whose matrix stands for that of all of
-//! them as a preconditioner.
+//! A sample of the rows of a Hessian `lambda I + sum_i r_i x_i x_i'`. The matrix of the sample, as a
+//! preconditioner, takes the place of the matrix of all rows.
 //!
-//! Row `i` is chosen as often as it has a share in what the columns hold altogether,
-//! `r_i sum_j x_ij^2 / D_j` with the diagonal `D` of a Hessian, a stand-in for its leverage. The rows that alone
-//! hold a rare column are so chosen for certain. (By weight alone, conjugate gradients do not get there on
-//! pictures of digits, at whose edges some pixels are nearly always 0.) A row that is chosen has the weight
-//! that makes up for those that are not.
+//! Rows are chosen in proportion to their share in the contents of the columns,
+//! `r_i sum_j x_ij^2 / D_j` with the diagonal `D` of a Hessian, a cheap estimate of the leverage. So rows that
+//! alone contain a rare column are always chosen. (If rows are chosen by weight alone, conjugate gradients do not
+//! reach their precision on pictures of digits, at whose edges some pixels are nearly always 0.) The weight of a
+//! chosen row is increased to make up for the rows that are not chosen.
 //!
-//! No chance is involved: the rows are passed in their order, and one is chosen whenever a portion of the sum
-//! has been passed.
+//! The choice is not random: the rows are passed in their order, and one is chosen each time that a fixed portion
+//! of the sum of shares has been passed.
 
 use crate::linalg::SymmetricSystem;
 use crate::loss::blocks::LossBlocks;
@@ -17,54 +17,56 @@ use crate::memory::IntoVec as _;
 /// Rows of a sample for each column. From 8 to 16 the time on mnist differs by less than a fifth.
 const ROWS_PER_COLUMN: usize = 8;
 
-/// Conjugate gradients end at a residual of this part of the gradient, in the norm of the preconditioner: more
-/// steps of Newton's method, each with a direction that is not much better, take longer, and so do fewer with
-/// directions that are. (mnist: 0.01 takes a third longer, 0.3 about as long.)
+/// Conjugate gradients end at a residual of this fraction of the gradient, in the norm of the preconditioner. With a
+/// larger fraction, Newton's method needs more steps; with a smaller one, each direction takes longer. (mnist: 0.01
+/// takes a third longer, 0.3 about as long.)
 pub(crate) const PRECISION: f64 = 0.15;
 
-/// Most steps of conjugate gradients with a new sample, which is of no use where they do not arrive; with an old
-/// one, after which a new one is chosen; and for a sample to serve for the next direction as well.
+/// Limits of the steps of conjugate gradients: with a new sample, after which samples are given up; with a reused
+/// sample, after which a new one is chosen; and the number of steps up to which a sample is reused for the next
+/// direction.
 const MAX_STEPS: usize = 30;
 const MAX_STEPS_OLD: usize = 8;
 const FEW_STEPS: usize = 4;
 
-/// Steps for a direction, and how often a sample is chosen for one, on average. (mnist, `log` and
-/// `squared_hinge`: 3 to 4.3, and a third.)
+/// The expected number of steps for a direction, and the fraction of the directions for which a new sample is chosen.
+/// (mnist, `log` and `squared_hinge`: 3 to 4.3, and a third.)
 pub(crate) const EXPECTED_STEPS: f64 = 3.5;
 pub(crate) const CHOSEN: f64 = 1.0 / 3.0;
 
-/// It must cost less than this part of what the matrix of all rows does, which is certain to do.
+/// The sample is used only if its estimated work is less than this fraction of that of the matrix of all rows, which is
+/// certain to work.
 pub(crate) const WORTH: f64 = 0.75;
 
-/// Whether samples may do for the loss: not for a quadratic one, whose one direction is to be exact, nor for
-/// kinks, see [`super::newton`].
+/// Whether samples may be used for the loss. They are not for a quadratic loss, whose only direction must be exact, nor
+/// for a loss that is not smooth, see [`super::newton`].
 pub(crate) fn suits(loss: &dyn LossBlocks) -> bool {
     !loss.is_quadratic() && loss.smoothness() > 0.0
 }
 
-/// Rows of a sample, about.
+/// The approximate number of rows in a sample.
 pub(crate) fn size(n_cols: usize) -> usize {
     ROWS_PER_COLUMN * n_cols
 }
 
-/// A sample that is used for one direction after another.
+/// A sample, which may be reused for several directions.
 #[derive(Default)]
 pub(crate) struct Sample {
     /// Its system, factored.
     pub(crate) system: SymmetricSystem,
     /// `sum_j x_ij^2 / D_j`.
     pub(crate) importance: Vec<f64>,
-    /// Whether it serves for the next direction.
+    /// Whether it can be reused for the next direction.
     serves: bool,
 }
 
 impl Sample {
-    /// Whether it serves for the next direction, or a new one is due.
+    /// Whether it can be reused for the next direction; otherwise a new sample must be chosen.
     pub(crate) fn serves(&self) -> bool {
         self.serves
     }
 
-    /// Most steps for a direction with it: fewer if it has served before.
+    /// The maximum number of steps for a direction; smaller if the sample is reused.
     pub(crate) fn max_steps(&self) -> usize {
         if self.serves {
             MAX_STEPS_OLD
@@ -73,7 +75,7 @@ impl Sample {
         }
     }
 
-    /// To be told how many steps it took to a direction; nothing if they did not lead there.
+    /// Takes note of the number of steps for a direction; `None` if they did not reach the precision.
     pub(crate) fn has_taken(&mut self, steps: Option<usize>) {
         self.serves = steps.is_some_and(|steps| steps <= FEW_STEPS);
     }
@@ -85,7 +87,7 @@ impl Sample {
 }
 
 fn thin_out(weights: &[f64], importance: &[f64], size: usize) -> Vec<f64> {
-    // No leverage is above 1. This may be, of a row that had no weight yet when the diagonal was taken.
+    // A leverage is at most 1. This estimate may exceed 1 if the row had no weight when the diagonal was computed.
     let share = |(r, s): (&f64, &f64)| (r * s).min(1.0);
     let pairs = || weights.iter().zip(importance);
     let portion = pairs().map(share).sum::<f64>() / size as f64;
@@ -96,7 +98,8 @@ fn thin_out(weights: &[f64], importance: &[f64], size: usize) -> Vec<f64> {
             return *r;
         }
         passed += share;
-        // Half a portion at the start, so that the sum of what is chosen is as often above as below.
+        // The first one is chosen after half a portion, so that the sum of the chosen shares is as often too large as
+        // too small.
         if passed < 0.5 * portion {
             return 0.0;
         }
@@ -112,7 +115,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Of any rows in a row, those that are chosen stand for all.
+        /// In any range of rows, the chosen ones have about the same sum of shares as all of them.
         #[test]
         fn a_sample_stands_for_all_rows(
             rows in prop::collection::vec((0.0..1.0f64, 0.001..3.0f64), 1..200),
@@ -139,7 +142,7 @@ mod tests {
         }
     }
 
-    /// A row of a column that no other row with weight had before.
+    /// A row with an entry in a column in which no row of positive weight had one before.
     #[test]
     fn a_row_that_comes_alive_does_not_crowd_out_the_others() {
         let (mut weights, mut importance) = (vec![1.0; 1000], vec![0.01; 1000]);
