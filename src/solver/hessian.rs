@@ -57,7 +57,7 @@ const RENEWED: f64 = 0.5;
 const FEW_ROWS: f64 = 1.0 / 3.0;
 
 /// Steps of conjugate gradients for one direction: the expected number, the maximum, and the maximum for a quadratic
-/// loss, for which a single direction is enough. (nycflights_onehot takes 46, 246 and 497 for `C` of 0.01, 1 and 100.)
+/// loss, for which a single direction is enough. (`nycflights_onehot` takes 46, 246 and 497 for `C` of 0.01, 1 and 100.)
 const EXPECTED_STEPS: f64 = 50.0;
 const MAX_STEPS: usize = 300;
 const MAX_STEPS_QUADRATIC: usize = 3000;
