@@ -433,10 +433,11 @@ impl RowGeometry {
                 *spread = (*spread - 2.0 * m + mu_sq_norm).max(0.0) + lost;
             }
         }
-        let mut sum = 0.0;
-        for (i, spread) in spreads.iter().enumerate() {
-            sum += data.weight(i) * spread;
-        }
+        let level = Level::best();
+        let [sum] = match data.weights() {
+            Some(weights) => lanes::sum(level, [weights, &spreads], |[c, spread]| [c * spread]),
+            None => lanes::sum(level, [&spreads], |[spread]| [spread]),
+        };
         Ok(Self {
             mu,
             mu_sq_norm,

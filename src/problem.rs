@@ -50,6 +50,8 @@ pub struct Problem<'a> {
     loss: Arc<dyn Steps>,
     targets: &'a [f64],
     penalty: Arc<dyn Penalty>,
+    /// See [`Penalty::conjugate_smoothness`].
+    conjugate_smoothness: f64,
     /// `lambda W`.
     scale: f64,
     fit_intercept: bool,
@@ -153,11 +155,13 @@ impl<'a> Problem<'a> {
                 "a value for which lambda = 1 / (C W) is neither 0 nor infinite (nor subnormal)";
             return Err(parameter(name, format!("lambda = {lambda:e}"), expected));
         }
+        let penalty = L2 { lambda };
         Ok(Self {
             data,
             loss,
             targets,
-            penalty: Arc::new(L2 { lambda }),
+            conjugate_smoothness: penalty.conjugate_smoothness(),
+            penalty: Arc::new(penalty),
             scale: lambda * total_weight,
             fit_intercept,
         })
@@ -270,13 +274,14 @@ impl<'a> Problem<'a> {
 
     /// `q_i` for a row of squared norm `sq_norm`: how fast the prediction for a row changes with
     /// its dual value.
+    #[inline]
     pub(crate) fn q(&self, i: usize, sq_norm: f64) -> f64 {
-        self.rate(i) * sq_norm * self.penalty.conjugate_smoothness()
+        self.rate(i) * sq_norm * self.conjugate_smoothness
     }
 
     /// The weighted mean of `q_i`, given that of the squared norms.
     pub(crate) fn mean_q(&self, mean_sq_norm: f64) -> f64 {
-        mean_sq_norm / self.scale * self.penalty.conjugate_smoothness()
+        mean_sq_norm / self.scale * self.conjugate_smoothness
     }
 
     /// `P(w, b)`.

@@ -81,8 +81,6 @@ pub(crate) trait LossBlocks: Send + Sync {
     fn conjugate(&self, a: f64, y: f64) -> f64;
     /// See [`Loss::step`].
     fn step(&self, z: f64, q: f64, a: f64, y: f64) -> f64;
-    /// See [`Loss::curvature`].
-    fn curvature(&self, a: f64, y: f64) -> f64;
     /// See [`Loss::dual_range`].
     fn dual_range(&self, y: f64) -> (f64, f64);
 
@@ -325,10 +323,6 @@ impl<L: Loss> LossBlocks for L {
 
     fn step(&self, z: f64, q: f64, a: f64, y: f64) -> f64 {
         Loss::step(self, z, q, a, y)
-    }
-
-    fn curvature(&self, a: f64, y: f64) -> f64 {
-        Loss::curvature(self, a, y)
     }
 
     fn dual_range(&self, y: f64) -> (f64, f64) {

@@ -184,25 +184,22 @@ impl State {
     ) -> Result<(Self, Vec<u32>), Error> {
         let n_rows = problem.n_rows();
         let start = start.map(|start| start.dual_for(problem)).transpose()?;
+        let (frame, geometry) = Frame::new(problem, context)?;
         let mut rows = memory::with_capacity(n_rows);
-        let mut spreads = memory::with_capacity(n_rows);
-        let frame = Frame::new(problem, context, &mut |i, m, spread| {
-            let a = start.as_ref().map_or(0.0, |start| start[i]);
-            let y = problem.target(i);
-            rows.push(Row { a, y, m });
-            spreads.push(spread);
-        })?;
         let mut moving = memory::with_capacity(n_rows);
         let mut max_q = 0.0;
-        for (i, row) in rows.iter_mut().enumerate() {
-            let q = problem.q(i, spreads[i] + frame.s);
+        for (i, &spread) in geometry.spreads.iter().enumerate() {
+            let mut a = start.as_ref().map_or(0.0, |start| start[i]);
+            let (y, m) = (problem.target(i), geometry.m(i));
+            let q = problem.q(i, spread + frame.s);
             max_q = f64::max(max_q, q);
             if q > 0.0 {
                 moving.push(i as u32);
             } else if problem.weight(i) > 0.0 {
                 // An empty row predicts 0 for any w, so its best dual value is known at once.
-                row.a = problem.loss().step(0.0, 0.0, row.a, row.y);
+                a = problem.loss().step(0.0, 0.0, a, y);
             }
+            rows.push(Row { a, y, m });
         }
         let n_cols = problem.n_cols();
         let mut state = Self {

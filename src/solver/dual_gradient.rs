@@ -92,7 +92,7 @@ impl Solver for DualGradient {
             if problem.fit_intercept() {
                 intercept::balance(&mut a, |i| problem.weight_fraction(i));
             }
-            let frame = Frame::new(problem, &mut context, &mut |_, _, _| ())?;
+            let (frame, _) = Frame::new(problem, &mut context)?;
             let sigma = match self.step {
                 None => {
                     largest_eigenvalue(problem, &frame, &mut context)?

@@ -14,6 +14,8 @@
 //! costs one sparse dot product and three numbers: `m_i`, `pull` and `t`. The last two are kept up
 //! to date. Without an intercept `mu` and `s` are 0, and so are `m_i` and `t`.
 
+use std::sync::Arc;
+
 use crate::data::RowGeometry;
 use crate::error::Error;
 use crate::memory::{self, Duplicate as _};
@@ -48,29 +50,26 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// The frame of the data. Each row is passed to `visit(i, m, spread)`, with `m = x.mu` and
-    /// `spread = |x - mu|^2`.
+    /// The frame of the data, and the norms of the rows in it.
     pub(crate) fn new(
         problem: &Problem<'_>,
         context: &mut RunContext<'_>,
-        visit: &mut dyn FnMut(usize, f64, f64),
-    ) -> Result<Self, Error> {
+    ) -> Result<(Self, Arc<RowGeometry>), Error> {
         let geometry = problem.data().geometry(problem.fit_intercept(), context)?;
+        check_finite(problem, &geometry)?;
         let mut frame = Self::of(&geometry);
-        Self::visit(&geometry, problem, visit)?;
         frame.weigh_intercept(problem, problem.total_weight());
-        Ok(frame)
+        Ok((frame, geometry))
     }
 
     /// The frame for rows that follow others, whose mean row, mean `|x - mu|^2` and weight are
     /// given. Its origin is the mean of all rows, and it contains the mean `|x - mu|^2` of all.
-    /// Also returns their weight.
+    /// Also returns the norms of the rows that are given now, and the weight of all.
     pub(crate) fn joined(
         problem: &Problem<'_>,
         (mean_before, sq_norm_before, weight_before): (&[f64], f64, f64),
         context: &mut RunContext<'_>,
-        visit: &mut dyn FnMut(usize, f64, f64),
-    ) -> Result<(Self, f64), Error> {
+    ) -> Result<(Self, Arc<RowGeometry>, f64), Error> {
         let weight = weight_before + problem.total_weight();
         let (before, now) = (weight_before / weight, problem.total_weight() / weight);
         let mut mu = memory::zeros(mean_before.len());
@@ -84,11 +83,11 @@ impl Frame {
             }
         }
         let geometry = RowGeometry::about(problem.data(), mu, problem.fit_intercept(), context)?;
-        Self::visit(&geometry, problem, visit)?;
+        check_finite(problem, &geometry)?;
         let mut frame = Self::of(&geometry);
         frame.mean_sq_norm = before * (sq_norm_before + moved) + now * geometry.mean_sq_norm;
         frame.weigh_intercept(problem, problem.total_weight());
-        Ok((frame, weight))
+        Ok((frame, Arc::new(geometry), weight))
     }
 
     /// Computes `s` for rows that have this weight in an epoch.
@@ -121,27 +120,6 @@ impl Frame {
         }
     }
 
-    /// Passes each row to `visit(i, m, spread)`.
-    fn visit(
-        geometry: &RowGeometry,
-        problem: &Problem<'_>,
-        visit: &mut dyn FnMut(usize, f64, f64),
-    ) -> Result<(), Error> {
-        let mut is_finite = true;
-        for (i, &spread) in geometry.spreads.iter().enumerate() {
-            // This includes rows of weight 0, because 0 times a non-finite number is NaN. For
-            // Python users, this is the check that rejects infinities and NaNs.
-            is_finite &= problem.q(i, spread).is_finite();
-            visit(i, geometry.m(i), spread);
-        }
-        if is_finite {
-            return Ok(());
-        }
-        Err(Error::Overflow {
-            what: "|x|^2 / (lambda W)",
-        })
-    }
-
     /// What adding the centred row `x`, for which `m = x.mu`, adds to `t`.
     #[inline(always)]
     pub(crate) fn t_increment(&self, m: f64) -> f64 {
@@ -152,6 +130,21 @@ impl Frame {
     pub(crate) fn mu_dot(&self, v: &[f64]) -> f64 {
         self.mu.iter().zip(v).map(|(m, v)| m * v).sum()
     }
+}
+
+/// Returns an error if `q` is not finite for some row, including those of weight 0, because 0 times a
+/// non-finite number is NaN. For Python users, this is the check that rejects infinities and NaNs.
+fn check_finite(problem: &Problem<'_>, geometry: &RowGeometry) -> Result<(), Error> {
+    let mut is_finite = true;
+    for (i, &spread) in geometry.spreads.iter().enumerate() {
+        is_finite &= problem.q(i, spread).is_finite();
+    }
+    if is_finite {
+        return Ok(());
+    }
+    Err(Error::Overflow {
+        what: "|x|^2 / (lambda W)",
+    })
 }
 
 /// A sum of centred rows, `sum_i r_i (x_i - mu)`.

@@ -109,6 +109,28 @@ pub(crate) struct Newton<'p, 'a> {
     is_first_parabola: bool,
 }
 
+/// The number of rows of positive weight on which the loss has a positive curvature at the dual value
+/// `a(i)`, and the number of all rows of positive weight.
+pub(crate) fn count_curved(problem: &Problem<'_>, a: impl Fn(usize) -> f64) -> (usize, usize) {
+    let (mut curved, mut all) = (0, 0);
+    let (mut values, mut curvatures) = (Vec::new(), Vec::new());
+    for block in problem.data().blocks() {
+        let targets = problem.target_block(block.clone());
+        values.clear();
+        memory::extend(&mut values, block.clone().map(&a));
+        memory::resize(&mut curvatures, values.len(), 0.0);
+        problem
+            .loss()
+            .curvatures(&values, targets.y, &mut curvatures);
+        for (i, &curvature) in block.zip(&curvatures) {
+            let counts = problem.weight(i) > 0.0;
+            curved += usize::from(counts && curvature > 0.0);
+            all += usize::from(counts);
+        }
+    }
+    (curved, all)
+}
+
 impl<'p, 'a> Newton<'p, 'a> {
     /// Begins at `point`. `mu` is the mean row, `mean_q` the mean of `q_i`, and `target` the gap to
     /// be reached.
@@ -129,8 +151,10 @@ impl<'p, 'a> Newton<'p, 'a> {
         }
         let loss = problem.loss();
         let (is_smooth, unit) = (!loss.has_kinks(), problem.prediction_scale());
-        let is_flat = |i| loss.curvature(point.dual[i], problem.target(i)) == 0.0;
-        let may_try_proximal = is_smooth && problem.data().positive_rows().any(is_flat);
+        let may_try_proximal = is_smooth && {
+            let (curved, all) = count_curved(problem, |i| point.dual[i]);
+            curved < all
+        };
         let mut newton = Self {
             design: Design {
                 problem,

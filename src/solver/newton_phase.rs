@@ -4,14 +4,13 @@
 //! If the method is given up, the run continues from the best point so far.
 
 use crate::error::Error;
-use crate::memory;
 use crate::problem::{Point, Problem};
 use crate::run::{Certificate, RunContext};
 use crate::solver::chooser::CostEstimate;
 use crate::solver::columns::Columns;
 use crate::solver::driver::ROUNDING;
 use crate::solver::hessian::{self, DirectionMethod};
-use crate::solver::newton::Newton;
+use crate::solver::newton::{self, Newton};
 use crate::solver::sample;
 use crate::solver::schedule;
 
@@ -36,22 +35,7 @@ impl<'p, 'a> NewtonPhase<'p, 'a> {
         columns: &Columns,
         a: impl Fn(usize) -> f64,
     ) -> CostEstimate {
-        let (mut free, mut all) = (0, 0);
-        let (mut values, mut curvatures) = (Vec::new(), Vec::new());
-        for block in problem.data().blocks() {
-            let labels = problem.target_block(block.clone());
-            values.clear();
-            memory::extend(&mut values, block.clone().map(&a));
-            memory::resize(&mut curvatures, values.len(), 0.0);
-            problem
-                .loss()
-                .curvatures(&values, labels.y, &mut curvatures);
-            for (i, &curvature) in block.zip(&curvatures) {
-                let counts = problem.weight(i) > 0.0;
-                free += usize::from(counts && curvature > 0.0);
-                all += usize::from(counts);
-            }
-        }
+        let (free, all) = newton::count_curved(problem, a);
         let (work, method) = Self::work_for(problem, columns, free);
         CostEstimate {
             work,

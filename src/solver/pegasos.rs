@@ -34,7 +34,9 @@
 //! slope of the loss changes: the first steps, of length `1 / (lambda t)`, would carry it too far
 //! away to return. The returned model has the best `b` for its `w`.
 
-use crate::data::rows_per_block;
+use std::sync::Arc;
+
+use crate::data::{RowGeometry, rows_per_block};
 use crate::error::{self, Error};
 use crate::intercept;
 use crate::loss::Target;
@@ -464,10 +466,7 @@ struct State {
     /// A bound of `lambda |w|^2` at the solution: `P` without coefficients or, in a stream, whose
     /// best intercept is not known, the mean loss for predictions of 0.
     primal_at_zero: f64,
-    /// `m_i = x_i.mu`, if there is an intercept.
-    mu_dots: Vec<f64>,
-    /// `|x_i - mu|^2`, if there is a projection.
-    spreads: Vec<f64>,
+    geometry: Arc<RowGeometry>,
     /// `w = scale sum`, a sum of centred rows.
     sum: Sum,
     scale: f64,
@@ -501,35 +500,30 @@ impl State {
         context: &mut RunContext<'_>,
     ) -> Result<Self, Error> {
         let n_rows = problem.n_rows();
-        let with_mu_dots = problem.fit_intercept();
         let loss = problem.loss();
         let unbounded = loss.smoothness() == 0.0 && loss.lipschitz().is_infinite();
         let project = settings.project || unbounded;
-        let (mut mu_dots, mut spreads) = (Vec::new(), Vec::new());
-        let (mut largest, mut moving) = (0.0, memory::with_capacity(n_rows));
-        let visit = &mut |i: usize, m: f64, spread: f64| {
-            if with_mu_dots {
-                memory::push(&mut mu_dots, m);
+        let (mut frame, geometry, weight) = match scales {
+            None => {
+                let (frame, geometry) = Frame::new(problem, context)?;
+                (frame, geometry, problem.total_weight())
             }
-            if project {
-                memory::push(&mut spreads, spread);
-            }
-            if problem.weight(i) > 0.0 {
-                moving.push(i as u32);
-                largest = f64::max(largest, problem.weight(i) * spread);
-            }
-        };
-        let (mut frame, weight) = match scales {
-            None => (Frame::new(problem, context, visit)?, problem.total_weight()),
             Some(scales) => {
                 let before = (
                     scales.mean_row.as_slice(),
                     scales.mean_sq_norm,
                     scales.weight,
                 );
-                Frame::joined(problem, before, context, visit)?
+                Frame::joined(problem, before, context)?
             }
         };
+        let (mut largest, mut moving) = (0.0, memory::with_capacity(n_rows));
+        for (i, &spread) in geometry.spreads.iter().enumerate() {
+            if problem.weight(i) > 0.0 {
+                moving.push(i as u32);
+                largest = f64::max(largest, problem.weight(i) * spread);
+            }
+        }
         // The intercept steps by itself.
         let s = std::mem::take(&mut frame.s);
         let n_moving = moving.len() as f64;
@@ -550,8 +544,7 @@ impl State {
             weight,
             curvature: 0.0,
             primal_at_zero: 0.0,
-            mu_dots,
-            spreads,
+            geometry,
             sum: Sum::new(frame.mu.len()),
             frame,
             scale: 1.0,
@@ -694,7 +687,7 @@ impl State {
         let targets = batch.iter().map(|&i| problem.target(i as usize));
         memory::extend(&mut self.targets, targets);
         for (share, &i) in shares.iter_mut().zip(batch) {
-            let product = self.sum.centred(*share, self.mark(i as usize));
+            let product = self.sum.centred(*share, self.geometry.m(i as usize));
             *share = self.scale * product + self.intercept;
         }
         loss.slopes(&mut shares, &self.targets);
@@ -719,18 +712,18 @@ impl State {
             // The norm is updated row by row: a pass over the columns would take longer.
             for (&i, &share) in batch.iter().zip(&shares) {
                 let i = i as usize;
-                let m = self.mark(i);
+                let m = self.geometry.m(i);
                 let mut product = [0.0];
                 rows.products(i, &self.sum.v, &mut product);
                 let dot = self.sum.centred(product[0], m);
-                self.sq_norm += share * (2.0 * dot + share * self.spreads[i]);
+                self.sq_norm += share * (2.0 * dot + share * self.geometry.spreads[i]);
                 rows.axpy(i, share, &mut self.sum.v);
                 self.sum.axpy_offsets(&self.frame, m, share);
             }
         } else {
             pool.add(rows, batch, &shares, &mut self.sum.v, context)?;
             for (&i, &share) in batch.iter().zip(&shares) {
-                let m = self.mark(i as usize);
+                let m = self.geometry.m(i as usize);
                 self.sum.axpy_offsets(&self.frame, m, share);
             }
             if projects {
@@ -755,11 +748,6 @@ impl State {
         }
         self.shares = shares;
         Ok(())
-    }
-
-    #[inline]
-    fn mark(&self, i: usize) -> f64 {
-        self.mu_dots.get(i).copied().unwrap_or(0.0)
     }
 
     #[inline]

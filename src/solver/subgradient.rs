@@ -75,7 +75,7 @@ impl Solver for Subgradient {
             let (rows, loss, n_rows) = (problem.rows(), problem.loss(), problem.n_rows());
             let mut context = RunContext::new(budget.max_time, monitor);
             context.set_threads(self.n_threads, rows.n_stored(), rows.n_cols())?;
-            let frame = Frame::new(problem, &mut context, &mut |_, _, _| ())?;
+            let (frame, _) = Frame::new(problem, &mut context)?;
             let mut zero = Point::default();
             problem.evaluate(memory::zeros(n_rows), 1e-6, &mut zero, &mut context)?;
             let largest = largest_eigenvalue(problem, &frame, &mut context)?;

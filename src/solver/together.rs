@@ -167,18 +167,16 @@ pub(crate) fn run(
     context: &mut RunContext<'_>,
 ) -> Result<Vec<CommonStart>, Error> {
     let n_rows = problem.n_rows();
-    let mut rows = memory::with_capacity(n_rows);
-    let frame = Frame::new(problem, context, &mut |i, m, spread| {
-        let q = problem.q(i, spread);
-        rows.push(Row { q, m });
-    })?;
+    let (frame, geometry) = Frame::new(problem, context)?;
     let mean_q = problem.mean_q(frame.mean_sq_norm);
     if TUNING.outer_pays(mean_q, problem.loss().smoothness()) || !pays(mean_q) {
         return Ok(Vec::new());
     }
-    for (i, row) in rows.iter_mut().enumerate() {
-        row.q += problem.q(i, frame.s);
-    }
+    let row = |(i, &spread)| Row {
+        q: problem.q(i, spread) + problem.q(i, frame.s),
+        m: geometry.m(i),
+    };
+    let rows = geometry.spreads.iter().enumerate().map(row).into_vec();
     let moving = (0..n_rows as u32).filter(|&i| rows[i as usize].q > 0.0);
     let mut passes = Passes::new(order(moving.into_vec()), true);
     let mut centre = [0.0; GROUP];

@@ -68,16 +68,15 @@ struct Run<'p, 'a> {
 impl<'p, 'a> Run<'p, 'a> {
     fn new(problem: &'p Problem<'a>, centre: f64) -> Self {
         let mut no_monitor = NoMonitor;
-        let mut rows = Vec::new();
-        let mut visit = |i: usize, m: f64, spread: f64| {
-            let (q, y) = (problem.q(i, spread), problem.target(i));
-            rows.push(Row { a: 0.0, q, y, m });
-        };
         let mut context = RunContext::new(None, &mut no_monitor);
-        let frame = Frame::new(problem, &mut context, &mut visit).expect("finite");
-        for (i, row) in rows.iter_mut().enumerate() {
-            row.q += problem.q(i, frame.s);
-        }
+        let (frame, geometry) = Frame::new(problem, &mut context).expect("finite");
+        let row = |i: usize| Row {
+            a: 0.0,
+            q: problem.q(i, geometry.spreads[i] + frame.s),
+            y: problem.target(i),
+            m: geometry.m(i),
+        };
+        let rows = (0..problem.n_rows()).map(row).collect();
         let sum = Sum::new(problem.rows().n_cols());
         Self {
             problem,

@@ -57,20 +57,28 @@ impl State {
     ) -> Result<(Self, Vec<u32>), Error> {
         let n_rows = problem.n_rows();
         let start = start.map(|start| start.dual_for(problem)).transpose()?;
+        let (frame, geometry) = Frame::new(problem, context)?;
+        let row = |i: usize| Row {
+            a: start.as_ref().map_or(0.0, |start| start[i]),
+            q: problem.q(i, geometry.spreads[i]) + problem.q(i, frame.s),
+            y: problem.target(i),
+            m: geometry.m(i),
+        };
         let mut rows = memory::with_capacity(n_rows);
-        let frame = Frame::new(problem, context, &mut |i, m, spread| {
-            let a = start.as_ref().map_or(0.0, |start| start[i]);
-            let (y, q) = (problem.target(i), problem.q(i, spread));
-            rows.push(Row { a, q, y, m });
-        })?;
         let mut moving = memory::with_capacity(n_rows);
-        for (i, row) in rows.iter_mut().enumerate() {
-            row.q += problem.q(i, frame.s);
+        for i in 0..n_rows {
+            let row = row(i);
             if row.q > 0.0 {
                 moving.push(i as u32);
-            } else if problem.weight(i) > 0.0 {
-                // An empty row predicts 0 for any w, so its best dual value is known at once.
-                row.a = problem.loss().step(0.0, 0.0, row.a, row.y);
+            }
+            rows.push(row);
+        }
+        if moving.len() < n_rows {
+            for (i, row) in rows.iter_mut().enumerate() {
+                if row.q == 0.0 && problem.weight(i) > 0.0 {
+                    // An empty row predicts 0 for any w, so its best dual value is known at once.
+                    row.a = problem.loss().step(0.0, 0.0, row.a, row.y);
+                }
             }
         }
         let mut state = Self {
@@ -82,7 +90,9 @@ impl State {
             mean_q: problem.mean_q(frame.mean_sq_norm),
             frame,
         };
-        state.refresh(problem, context)?;
+        if state.dual().any(|a| a != 0.0) {
+            state.refresh(problem, context)?;
+        }
         Ok((state, moving))
     }
 
