@@ -4,7 +4,6 @@
 mod asdca;
 mod batch;
 mod chooser;
-pub(crate) mod columns;
 mod driver;
 mod dual_gradient;
 mod frame;
@@ -17,7 +16,6 @@ pub(crate) mod output;
 pub(crate) mod passes;
 mod pegasos;
 mod rate;
-mod sample;
 mod schedule;
 pub(crate) mod sdca;
 mod spectrum;

@@ -47,8 +47,8 @@ use crate::run::{
     Budget, Certificate, Fit, Monitor, Phase, Record, RunContext, StopReason, parameter,
 };
 use crate::solver::chooser::{self, Choice, Mechanism, Outlook, TUNING};
-use crate::solver::columns::Columns;
 use crate::solver::driver::{self, Evaluation, Keep, Process, ROUNDING, Stretch};
+use crate::solver::hessian::Columns;
 use crate::solver::momentum::Momentum;
 use crate::solver::newton::Newton;
 use crate::solver::newton_phase::NewtonPhase;
