@@ -4,7 +4,7 @@ use super::{Point, Problem};
 use crate::error::Error;
 use crate::intercept::{self, Minimum};
 use crate::loss::Target;
-use crate::memory;
+use crate::memory::{self, Duplicate as _};
 use crate::run::{Certificate, RunContext};
 
 /// The relative precision of the intercept where the slopes at it are to serve as a dual point.
@@ -156,6 +156,42 @@ impl Problem<'_> {
             self.predict(point, context)?;
         }
         Ok(false)
+    }
+
+    /// Evaluates a start: a dual point, and the model that came with it. It is not `w(a)` if it was
+    /// fitted with another `C`, for example, and may then be far better.
+    ///
+    /// The result is [`Self::evaluate`], or [`Self::evaluate_pair`] if only the latter is within the
+    /// tolerance, or if its gap is smaller and the loss has no kinks. (On a loss with kinks, steps
+    /// begin at `w(a)` in any case.)
+    pub(crate) fn evaluate_start(
+        &self,
+        coef: &[f64],
+        dual: impl IntoIterator<Item = f64>,
+        (tol, precision): (f64, f64),
+        point: &mut Point,
+        context: &mut RunContext<'_>,
+    ) -> Result<(), Error> {
+        self.evaluate(dual, precision, point, context)?;
+        let Certificate { dual, support, .. } = point.certificate;
+        if point.certificate.is_within(tol) {
+            return Ok(());
+        }
+        let mut given = Point {
+            coef: coef.duplicate(),
+            dual: std::mem::take(&mut point.dual),
+            intercept: point.intercept,
+            ..Point::default()
+        };
+        self.pair((dual, support), precision, &mut given, context)?;
+        let found = given.certificate;
+        let may_begin_there = !self.loss().has_kinks() || found.is_within(tol);
+        if may_begin_there && found.gap < point.certificate.gap {
+            *point = given;
+        } else {
+            point.dual = given.dual;
+        }
+        Ok(())
     }
 
     /// As [`Self::evaluate_pair`], except that the dual point is the better of `dual` and

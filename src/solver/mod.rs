@@ -115,7 +115,7 @@ impl<'a> From<&'a Fit> for Start<'a> {
 /// they are added up, and no fit returns such values.
 const LARGEST: f64 = 1e150;
 
-impl Start<'_> {
+impl<'a> Start<'a> {
     /// The dual values, brought into the domain of the problem.
     fn dual_for(&self, problem: &Problem<'_>) -> Result<Vec<f64>, Error> {
         check_length("dual start", self.dual, problem.n_rows())?;
@@ -142,7 +142,7 @@ impl Start<'_> {
     }
 
     /// The coefficients.
-    fn coef_for(&self, problem: &Problem<'_>) -> Result<&[f64], Error> {
+    fn coef_for(&self, problem: &Problem<'_>) -> Result<&'a [f64], Error> {
         check_length("coef start", self.coef, problem.n_cols())?;
         Ok(self.coef)
     }
