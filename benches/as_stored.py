@@ -54,6 +54,11 @@ def timed(make: Callable[[], Any], X: Any, y: Any) -> tuple[Any, float, str]:
     return model, best, "yes" if warned else "no"
 
 
+def in_words(seconds: float) -> str:
+    """Write a time with two digits."""
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
+
+
 def adult(patience: int) -> str:
     """Return the table of classifiers."""
     data = load_raw("adult_onehot")
@@ -76,7 +81,7 @@ def adult(patience: int) -> str:
         proof = "none"
         if isinstance(model, Sdca):
             proof = f"{model.duality_gap_ / model.objective_:.0e} of the objective"
-        rows.append((f"`{name}`", f"{seconds:.2g} s", f"{auc:.3f}", warned, proof))
+        rows.append((f"`{name}`", in_words(seconds), f"{auc:.3f}", warned, proof))
         print(rows[-1], flush=True)
     return markdown_table(rows)
 
@@ -102,7 +107,7 @@ def california() -> str:
         for part, make in ((train, ours), (third, theirs)):
             model, seconds, _ = timed(partial(make, q), data.X[part], data.y[part])
             below = np.mean(data.y[test] < model.predict(data.X[test]))
-            line += [f"{seconds:.2g} s", f"{below:.1%}"]
+            line += [in_words(seconds), f"{below:.1%}"]
         rows.append(line)
         print(rows[-1], flush=True)
     return markdown_table(rows)

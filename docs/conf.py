@@ -99,6 +99,8 @@ def kind_of(cls: type, name: str) -> str:
 
 
 autosummary_context = {"own_members": own_members}
+# Which holds a function, and so is not remembered from one build to the next.
+suppress_warnings = ["config.cache"]
 
 
 def losses_table() -> str:
