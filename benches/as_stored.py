@@ -7,7 +7,8 @@ under the ROC curve on the 16 281 rows held out, and the seconds of ``fit``.
 California housing: three quantiles, the share of held-out targets below each, and the
 seconds. scikit-learn's QuantileRegressor, a linear program, gets a third of the rows.
 
-The shortest of three fits counts where a fit takes less than a second.
+Seconds are processor time of one thread, the least of three fits where a fit takes less
+than a second.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, QuantileRegressor
 from sklearn.metrics import roc_auc_score
 from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
 
 import sdca_rs
 from sdca_rs import Sdca
@@ -38,15 +40,15 @@ QUANTILES = (0.1, 0.5, 0.9)
 
 
 def timed(make: Callable[[], Any], X: Any, y: Any) -> tuple[Any, float, str]:
-    """Fit; return the model, the seconds, and whether it warned."""
+    """Fit; return the model, its processor time, and whether it warned."""
     best = np.inf
     for _ in range(3):
         model = make()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            start = time.perf_counter()
+            start = time.process_time()
             model.fit(X, y)
-            seconds = time.perf_counter() - start
+            seconds = time.process_time() - start
         best = min(best, seconds)
         if seconds > 1:
             break
@@ -72,7 +74,13 @@ def adult(patience: int) -> str:
         "LinearSVC()": lambda: LinearSVC(random_state=0),
     }
     rows: list[Sequence[str]] = [
-        ("Adult, as stored", "`fit`", "AUC, held out", "warns", "certificate"),
+        (
+            "Adult, as stored",
+            "seconds of `fit`",
+            "AUC, held out",
+            "warns",
+            "certificate",
+        ),
         ("---", "---:", "---:", "---", "---"),
     ]
     for name, make in makes.items():
@@ -135,9 +143,9 @@ def main() -> None:
         f"sdca-rs {sdca_rs.__version__}, scikit-learn {sklearn.__version__}, "
         f"Python {platform.python_version()}"
     )
-    text = "\n\n".join(
-        ("# A first fit, as stored", facts, adult(args.patience), california())
-    )
+    with threadpool_limits(1):
+        tables = adult(args.patience), california()
+    text = "\n\n".join(("# A first fit, as stored", facts, *tables))
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "as-stored.md").write_text(text + "\n")
     print("\n" + text)

@@ -64,6 +64,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "min_reported_time": 1e9,
     "plot_gallery": True,
+    "write_computation_times": False,
 }
 
 # Displayed formulas are typeset. Short expressions in the text stay in code font, with
@@ -132,6 +133,13 @@ def quote_names(*event: Any) -> None:
     lines[:] = [re.sub(r"\((\w+_),\)", r"(``\1``,)", line) for line in lines]
 
 
+def close_blocks(*event: Any) -> None:
+    """Leave out the empty line that ends a doctest, where only a test needs it."""
+    source = event[-1]
+    source[0] = re.sub(r"\n\n```(?=\n|$)", "\n```", source[0])
+
+
 def setup(app: Any) -> None:
+    app.connect("source-read", close_blocks)
     # Before numpydoc, which takes the docstring apart.
     app.connect("autodoc-process-docstring", quote_names, priority=100)

@@ -1,6 +1,6 @@
 """
-A table with categories and missing values
-==========================================
+A table with categorical columns and missing values
+===================================================
 
 Most tables hold numbers, categories and gaps. A ``ColumnTransformer`` makes them into
 columns that a linear model can use, and ``Sdca`` is the last step of the pipeline.
@@ -27,7 +27,7 @@ from sdca_rs import Sdca
 
 rng = np.random.default_rng(0)
 n = 8000
-districts = [f"district {k:02d}" for k in range(1, 25)]
+districts = [f"{k:02d}" for k in range(1, 25)]
 level = dict(zip(districts, rng.normal(0, 2.5, len(districts)), strict=True))
 table = pd.DataFrame(
     {
@@ -96,15 +96,15 @@ print(f"gap: {model.duality_gap_ / model.objective_:.1e} of the objective")
 # What it has learnt
 # ------------------
 #
-# The names of the columns come from the ``ColumnTransformer``. Area is by far the
-# largest; here are the ten that follow it.
+# The names of the columns come from the ``ColumnTransformer``. These are the twelve
+# largest coefficients.
 
 names = pipeline[:-1].get_feature_names_out()
 effects = pd.Series(model.coef_, index=names)
-shown = effects[effects.abs().sort_values(ascending=False).index[1:11]][::-1]
+shown = effects[effects.abs().sort_values(ascending=False).index[:12]][::-1]
 figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
 axis.barh(shown.index, shown, color=np.where(shown > 0, "#1a936f", "#d1495b"))
 axis.axvline(0, color="black", lw=0.8)
-axis.set(xlabel="effect on the rent, in units of the column's standard deviation")
+axis.set(xlabel="effect on the rent, of one standard deviation or of the category")
 axis.spines[["top", "right"]].set_visible(False)
 plt.show()
