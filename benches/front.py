@@ -71,7 +71,7 @@ def draw(rows: list[Row], path: Path) -> None:
         for name, entry in ratios(row).items():
             by_library.setdefault(name, []).append(entry)
     names = sorted(by_library, key=lambda n: np.median([r for r, _ in by_library[n]]))
-    figure, axis = plt.subplots(figsize=(7.2, 3.5), layout="constrained")
+    figure, axis = plt.subplots(figsize=(6.2, 3.7), layout="constrained")
     rng = np.random.default_rng(0)
     for height, name in enumerate(reversed(names)):
         entries = by_library[name]
@@ -84,7 +84,7 @@ def draw(rows: list[Row], path: Path) -> None:
             (faster, {"marker": "o", "color": "#d1495b"}),
             (~arrived, {"marker": ">", "facecolors": "none", "edgecolors": "#8a8f98"}),
         ):
-            axis.scatter(values[which], at[which], s=16, linewidths=0.8, **style)
+            axis.scatter(values[which], at[which], s=18, linewidths=0.8, **style)
         median = np.median(values)
         # A bound below the median may stand for a time above it.
         bound = "" if arrived[values <= median].all() else "≥ "
@@ -96,7 +96,7 @@ def draw(rows: list[Row], path: Path) -> None:
             xytext=(6, 0),
             textcoords="offset points",
             va="center",
-            fontsize=9,
+            fontsize=10,
         )
     axis.axvline(1, color="#1a936f", lw=2)
     axis.annotate(
@@ -115,7 +115,7 @@ def draw(rows: list[Row], path: Path) -> None:
         xycoords="axes fraction",
         xytext=(6, 4),
         textcoords="offset points",
-        fontsize=9,
+        fontsize=10,
     )
     axis.set(
         xscale="log",
@@ -123,13 +123,13 @@ def draw(rows: list[Row], path: Path) -> None:
         yticks=range(len(names)),
         ylim=(-0.6, len(names) - 0.4),
     )
-    axis.set_yticklabels(list(reversed(names)), fontsize=9)
+    axis.set_yticklabels(list(reversed(names)), fontsize=10)
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axis.grid(axis="x", alpha=0.3)
     axis.spines[["top", "right", "left"]].set_visible(False)
     axis.tick_params(left=False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=160)
+    figure.savefig(path, dpi=180)
     plt.close(figure)
 
 
