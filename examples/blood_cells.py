@@ -10,23 +10,21 @@ What it shows (with lam = 0.01):
 
 * All three methods end with the same test error, and soon: after about five epochs.
 * What tells them apart is the gap. After 20 epochs SDCA proves that it is within 0.03 %
-  of the optimum. Pegasos proves 4 % (being in truth 0.6 % away), and its test error
+  of the optimum. Pegasos proves 3 % (being in truth 0.4 % away), and its test error
   differs more from seed to seed.
-* PCA makes a fit thirty times as fast, but to find the components takes as long as
-  three fits from pixels, and they cost accuracy: 13 % errors instead of 8 %.
-* Without finding the cell, from the small grey images, 47 % are wrong: next to nothing
-  is learnt, though the gap certifies that fit no less.
-* Here SGD as the first epoch is slightly slower, and ``first_epoch="auto"`` would not
-  take it. With lam = 1 it halves the gap after that epoch.
+* PCA makes a fit forty times as fast, but to find the components takes as long as five
+  fits from pixels, and they cost some accuracy: 15 % errors instead of 13 %.
+* Here SGD as the first epoch makes little difference, and ``first_epoch="auto"`` would
+  not take it. With lam = 1 it halves the gap after that epoch.
 
 About the test error: the photographs are turned and shifted copies of, going by their
 names, 27 lymphocytes and 159 neutrophils. Copies of one cell look alike up to turning,
 and are kept on one side of the split as far as that can be seen. With rows split at
 random, known cells come back in the test, and errors seem fewer. With so few cells
-the error also depends on which are held out: from 6 % to 22 %.
+the error also depends on which are held out: from 5 % to 14 %.
 
-Needs scikit-image, and ``bloodcells_images_train.zip`` in the folder that SDCA_RS_DATA
-names. Failing that, takes small grey images of whole photographs, or digits.
+Needs ``bloodcells_images_train.zip`` in the folder that SDCA_RS_DATA names. Failing
+that, it tells two digits apart in place of cells.
 """
 
 from __future__ import annotations
