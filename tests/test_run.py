@@ -268,11 +268,9 @@ def test_a_warm_path_takes_fewer_epochs_than_cold_fits(digits, loss):
 def test_fits_of_one_epoch_go_on_where_the_last_one_ended(digits, loss, C):
     X, y = digits[0], digits[1] % 2
     est = Sdca(loss, C=C, max_iter=1, warm_start=True, random_state=0, tol=1e-5)
-    gaps = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for _ in range(60):
-            gaps.append(est.fit(X, y).duality_gap_ / est.objective_)
+        gaps = [est.fit(X, y).duality_gap_ / est.objective_ for _ in range(60)]
     assert gaps[-1] < 0.05 * gaps[0]
 
 
