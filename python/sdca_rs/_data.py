@@ -405,6 +405,15 @@ def weighed_labels(
     return labels, weights
 
 
+def one_vs_rest(labels: Labels) -> list[Floats]:
+    """Return the targets of each binary problem, as the core makes them."""
+    if len(labels.classes) == 2:
+        return [labels.targets]
+    return [
+        np.where(labels.numbers == k, 1.0, -1.0) for k in range(len(labels.classes))
+    ]
+
+
 def _two_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
     """Return the two classes of ``y``, if whole numbers, and where the second is.
 
