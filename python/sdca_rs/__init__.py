@@ -4,8 +4,8 @@ Start with :class:`Sdca`; :func:`losses` lists what it can minimise, and
 :func:`certify` proves how good any fitted linear model is. :class:`Asdca`,
 :class:`Pegasos`, :class:`Subgradient` and :class:`DualGradient` are other roads to the
 same optimum, :mod:`sdca_rs.theory` says how long they are, and
-:class:`sdca_rs.plotting.ConvergenceDisplay` draws them. :meth:`Sdca.save` writes a model
-to a file for :func:`load`.
+:class:`sdca_rs.plotting.ConvergenceDisplay` draws them. :meth:`Sdca.save` and
+:func:`load` keep a model in a file.
 """
 
 from importlib.metadata import version as _version

@@ -353,7 +353,6 @@ class CertifiedLinearModel(FittedModel):
         self.__dict__.update(kept)
 
     def _check_model(self) -> None:
-        """Check that there is a model, of the kind that the loss demands."""
         check_is_fitted(self)
         if _is_classifier(self) != hasattr(self, "classes_"):
             raise NotFittedError(

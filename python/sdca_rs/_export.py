@@ -76,7 +76,7 @@ def to_sklearn(model: Any) -> Any:
     stock.intercept_ = (
         np.array(model.intercept_, dtype=np.float64).reshape(-1)
         if np.ndim(stock.intercept_)
-        else float(model.intercept_)
+        else np.float64(model.intercept_)
     )
     stock.n_features_in_ = int(model.n_features_in_)
     if hasattr(model, "feature_names_in_"):

@@ -37,6 +37,10 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
     if not TYPE_CHECKING:
         dual_coef_ = _DualValues()
 
+    def _check_model(self) -> None:
+        """Check that there is a model, of the kind that the loss demands."""
+        raise NotImplementedError
+
     def to_sklearn(self) -> Any:
         """Return a fitted estimator of scikit-learn that predicts the same.
 
@@ -88,8 +92,9 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
         package. It can be read by any program, and by :func:`sdca_rs.load` without
         running code. What it does not hold: ``dual_coef_`` and ``history_`` (a pickle
         has both), so that a warm start from it is refused by solvers that need dual
-        values; ``callback``, and a ``random_state`` that is an object, which are None
-        after loading.
+        values; the state of a stream, so that :meth:`Pegasos.partial_fit` goes on from
+        it as it does after ``fit``; ``callback``, and a ``random_state`` that is an
+        object, which are None after loading.
 
         Parameters
         ----------
@@ -143,7 +148,7 @@ default=None
 
         Returns
         -------
-        pandas.DataFrame, or a NumPy record array if pandas is not installed
+        pandas.DataFrame, or a structured array of NumPy without pandas
             A row for each feature (x0, x1, ... if they have no names) and, last, one
             for the "(intercept)", if one was fitted; from three classes on, such a
             block for each class. The columns:

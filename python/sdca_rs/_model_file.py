@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from itertools import pairwise
 from numbers import Integral
 from os import PathLike, fspath
 from pathlib import Path
 from reprlib import repr as short
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -162,6 +162,8 @@ def _params_to_json(params: dict[str, Any]) -> dict[str, Any]:
     plain: dict[str, Any] = {**params, "callback": None}
     if not isinstance(params["random_state"], Integral):
         plain["random_state"] = None
+    if plain["max_time"] == math.inf:
+        plain["max_time"] = None
     weight = plain.pop("class_weight")
     plain = {name: _scalar(name, value) for name, value in plain.items()}
     if not isinstance(weight, Mapping):
@@ -315,7 +317,9 @@ def _estimator_of(name: Any, params: Any) -> CertifiedLinearModel:
         )
     expected = known[name]().get_params(deep=False)
     # A parameter that is not there is newer than the file, and has its default.
-    unknown = [key for key in _is("params", params, dict) if key not in expected]
+    if not isinstance(params, dict):
+        raise ValueError(f"params: found {short(params)}, expected an object")
+    unknown = [key for key in params if key not in expected]
     if unknown:
         raise ValueError(
             f"params: found {short(unknown)}, expected parameters of {name}"
@@ -442,14 +446,13 @@ def _certificate_of(record: Any, n_problems: int) -> dict[str, Any]:
     }
 
 
-def _is(name: str, value: Any, kind: Callable[..., _Item]) -> _Item:
-    # A bool is an int only to Python.
-    if type(value) is not kind:
-        raise ValueError(f"{name}: found {short(value)}, expected {kind.__name__}")
-    return value
+def _is(name: str, value: Any, kind: type[_Item]) -> _Item:
+    _one_of_types(name, value, (kind,))
+    return cast(_Item, value)
 
 
 def _one_of_types(name: str, value: Any, kinds: tuple[type, ...]) -> None:
+    # The very type: a bool is an int only to Python.
     if type(value) not in kinds:
         expected = " or ".join(kind.__name__ for kind in kinds)
         raise ValueError(f"{name}: found {short(value)}, expected {expected}")

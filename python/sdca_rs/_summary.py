@@ -134,7 +134,11 @@ def coef_table(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> A
     try:
         import pandas as pd
     except ImportError:
-        return np.rec.fromarrays([*columns.values()], names=[*columns])
+        types = [(name, column.dtype) for name, column in columns.items()]
+        table = np.empty(values.size, dtype=types)
+        for name, column in columns.items():
+            table[name] = column
+        return table
     return pd.DataFrame(columns)
 
 
@@ -148,8 +152,9 @@ def feature_names(model: Any) -> list[str]:
 
 def _gaps(model: Any) -> Floats:
     """Return the duality gaps, with what rounding may hide."""
-    gaps: Floats = np.maximum(np.atleast_1d(model.duality_gap_), 0.0)
-    return gaps + _ROUNDING * np.abs(np.atleast_1d(model.objective_))
+    gaps, objectives = np.atleast_1d(model.duality_gap_, model.objective_)
+    bounds: Floats = np.maximum(gaps, 0.0) + _ROUNDING * np.abs(objectives)
+    return bounds
 
 
 def _max_errors(model: Any, coefs: Floats, training: _Training | None) -> Floats:
