@@ -216,6 +216,13 @@ def test_the_stock_estimator_knows_names_of_columns():
         stock.predict(data.data.iloc[:, ::-1])
 
 
+def test_an_export_of_many_classes():
+    X = np.arange(60.0)[:, np.newaxis]
+    for loss in ("hinge", "log"):
+        model = Sdca(loss, max_iter=1, tol=1e3).fit(X, np.arange(60) // 2)
+        assert (model.to_sklearn().predict(X) == model.predict(X)).all()
+
+
 def test_a_sparse_coef_is_exported():
     for loss in ("hinge", "log", "squared"):
         model, X, _ = fitted(loss)
@@ -944,10 +951,9 @@ def test_the_summary_holds_the_certificate():
     text = model.summary()
     for part in (
         "Sdca\n",
-        "smooth_hinge: max over",
-        "    gamma           1\n",
+        "loss            smooth_hinge (gamma = 1)\n",
         "lam = 0.04 (C = 0.25)",
-        "2: versicolor, virginica (a positive coefficient speaks for virginica)",
+        "classes         versicolor (-1), virginica (+1)\n",
         f"intercept       {model.intercept_[0]:.4g}",
         f"objective       {model.objective_:.6g}",
         f"lower bound     {model.dual_objective_:.6g}",
@@ -957,7 +963,7 @@ def test_the_summary_holds_the_certificate():
         f"petal width (cm)    {model.coef_[0, 3]:.4g}",
     ):
         assert part in text, part
-    assert max(map(len, text.splitlines())) <= 100
+    assert max(map(len, text.splitlines())) <= 80
     # By size.
     lines = model.summary(max_features=2).splitlines()[-3:]
     assert lines[0] == "  largest 2 of 4 coefficients"
@@ -968,13 +974,19 @@ def test_the_summary_holds_the_certificate():
 
 def test_the_summary_of_several_classes():
     model, _, _ = fitted("log", 3)
-    text = model.summary(max_features=1)
+    lines = model.summary(max_features=1).splitlines()
     for k, name in enumerate(model.classes_):
-        [line] = [line for line in text.splitlines() if line.startswith(f"  {name} ")]
-        cells = line.split()
-        assert cells[1] == f"{model.intercept_[k]:.4g}"
-        assert cells[-1] == model.stop_reason_[k]
-        assert f"largest 1 of 4 coefficients of class {name}\n" in text
+        first, second = [line.split() for line in lines if f"  {name} " in line[:7]]
+        assert first[1] == f"{model.intercept_[k]:.4g}"
+        assert first[-1] == model.stop_reason_[k]
+        j = np.abs(model.coef_[k]).argmax()
+        assert second[1:] == [f"x{j}", f"{model.coef_[k, j]:.4g}"]
+    names = [f"a column with the name {j}" for j in range(4)]
+    model.feature_names_in_ = np.array(names, dtype=object)
+    text = model.summary()
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.count("\n        ") == 3
+    assert "largest" not in model.summary(max_features=0)
 
 
 @pytest.mark.parametrize("estimator", SOLVERS)

@@ -242,10 +242,10 @@ default=None
         >>> model = Sdca("log", C=0.1, random_state=0).fit(X, y)
         >>> print(model.summary(max_features=3))  # doctest: +ELLIPSIS
         Sdca
-          loss            log: log(1 + exp(-y p))
+          loss            log
           regularisation  lam = 0.0175747 (C = 0.1)
           features        30
-          classes         2: 0, 1 (a positive coefficient speaks for 1)
+          classes         0 (-1), 1 (+1)
           intercept       0.54...
           objective       0.1164...
           lower bound     0.1164...

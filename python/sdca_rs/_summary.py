@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +32,9 @@ _ROUNDING = 1e-12
 _SAME = 1e-6
 
 _INTERCEPT = "(intercept)"
+
+# Columns of a terminal.
+_WIDTH = 80
 
 # Rows that are weighed and multiplied at a time: numbers of them, in float64.
 _BLOCK = 2**20
@@ -256,10 +260,10 @@ def summary(model: Any, max_features: int) -> str:
     loss = require_loss(model.loss)
     coefs, intercepts = model._models()
     n_zero = int(np.count_nonzero(coefs == 0))
-    facts = {"loss": f"{loss.name}: {loss.formula}"}
+    facts = {"loss": loss.name}
     if loss.param is not None:
         value = loss.default if model.loss_param is None else model.loss_param
-        facts[f"  {loss.param}"] = f"{value:.6g}"
+        facts["loss"] += f" ({loss.param} = {value:.6g})"
     facts["regularisation"] = f"lam = {model._lam:.6g}" + (
         f" (C = {model.C:.6g})" if model.lam is None else ""
     )
@@ -283,13 +287,12 @@ def summary(model: Any, max_features: int) -> str:
 
 
 def _listed(labels: NDArray[Any], at_most: int = 6) -> str:
+    if len(labels) == 2:
+        return f"{labels[0]} (-1), {labels[1]} (+1)"
     shown = [str(label) for label in labels[:at_most]]
     if len(labels) > at_most:
         shown[-1:] = ["...", str(labels[-1])]
-    text = f"{len(labels)}: {', '.join(shown)}"
-    if len(labels) == 2:
-        text += f" (a positive coefficient speaks for {labels[1]})"
-    return text
+    return f"{len(labels)}: {', '.join(shown)}"
 
 
 def _certificate(model: Any) -> dict[str, str]:
@@ -330,24 +333,33 @@ def _by_class(model: Any, intercepts: Floats) -> list[str]:
 
 
 def _largest(model: Any, coefs: Floats, n_shown: int) -> list[str]:
-    """List the largest coefficients, each problem in a block."""
-    lines: list[str] = []
+    """List the largest coefficients of each problem."""
     names = feature_names(model)
-    for k, coef in enumerate(coefs):
-        order = np.argsort(-np.abs(coef), kind="stable")[:n_shown]
-        order = order[coef[order] != 0]
-        if not order.size:
-            continue
-        head = f"largest {len(order)} of {len(coef)} coefficients"
-        if len(order) == len(coef):
+    by_size = np.argsort(-np.abs(coefs), axis=1, kind="stable")[:, :n_shown]
+    shown = [
+        [(names[j], f"{coef[j]:.4g}") for j in order if coef[j] != 0]
+        for coef, order in zip(coefs, by_size, strict=True)
+    ]
+    if not any(shown):
+        return []
+    if len(coefs) == 1:
+        [pairs] = shown
+        head = f"largest {len(pairs)} of {coefs.size} coefficients"
+        if len(pairs) == coefs.size:
             head = "coefficients"
-        if len(coefs) > 1:
-            head += f" of class {model.classes_[k]}"
-        columns = {
-            "feature": [names[j] for j in order],
-            "coef": [f"{coef[j]:.4g}" for j in order],
-        }
-        lines += ["", f"  {head}", *_aligned(columns)[1:]]
+        features, values = zip(*pairs, strict=True)
+        table = _aligned({"": list(features), " ": list(values)})
+        return ["", f"  {head}", *table[1:]]
+    labels = [str(label) for label in model.classes_]
+    width = max(len("class"), *map(len, labels))
+    lines = ["", f"  {'class':<{width}}  largest coefficients"]
+    for label, pairs in zip(labels, shown, strict=True):
+        lines += textwrap.wrap(
+            ", ".join(f"{name} {value}" for name, value in pairs),
+            _WIDTH,
+            initial_indent=f"  {label:<{width}}  ",
+            subsequent_indent=" " * (width + 4),
+        )
     return lines
 
 
