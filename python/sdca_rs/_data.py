@@ -405,15 +405,6 @@ def weighed_labels(
     return labels, weights
 
 
-def one_vs_rest(labels: Labels) -> list[Floats]:
-    """Return the targets of each binary problem, as the core makes them."""
-    if len(labels.classes) == 2:
-        return [labels.targets]
-    return [
-        np.where(labels.numbers == k, 1.0, -1.0) for k in range(len(labels.classes))
-    ]
-
-
 def _two_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
     """Return the two classes of ``y``, if whole numbers, and where the second is.
 
@@ -437,6 +428,15 @@ def _class_factor(factor: Any, label: Any) -> float:
             f"class_weight[{label!r}]: found {factor!r}, expected a finite number >= 0"
         )
     return number
+
+
+def one_vs_rest(labels: Labels) -> list[Floats]:
+    """Return the targets of each binary problem, as the core makes them."""
+    if len(labels.classes) == 2:
+        return [labels.targets]
+    return [
+        np.where(labels.numbers == k, 1.0, -1.0) for k in range(len(labels.classes))
+    ]
 
 
 def as_number(name: str, value: Any, expected: str) -> float:
