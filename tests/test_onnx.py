@@ -4,6 +4,8 @@ import numpy as np
 import onnxruntime
 import pytest
 from skl2onnx import to_onnx
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from sdca_rs import Sdca, losses
 
@@ -60,6 +62,15 @@ def test_probabilities(n_classes, X):
     labels, probabilities = run(model.to_sklearn(), X)
     assert (labels == model.predict(X)).all()
     np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=1e-12)
+
+
+def test_a_pipeline(X):
+    y = np.where(X @ [1, 2, 0, 0] > 0.3, "ham", "eggs")
+    pipe = make_pipeline(StandardScaler(), Sdca("log", random_state=0)).fit(X, y)
+    stock = make_pipeline(*pipe[:-1], pipe[-1].to_sklearn())
+    labels, probabilities = run(stock, X)
+    assert (labels == pipe.predict(X)).all()
+    np.testing.assert_allclose(probabilities, pipe.predict_proba(X), atol=1e-12)
 
 
 @pytest.mark.parametrize(

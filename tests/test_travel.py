@@ -571,6 +571,14 @@ def test_a_malformed_file_is_refused(change, message, record, tmp_path):
         load(path)
 
 
+def test_a_number_beyond_all_floats_is_refused(record, tmp_path):
+    path = tmp_path / "model.json"
+    text = json.dumps({**record, "intercept": [0, 0, 7e7]})
+    path.write_text(text.replace("70000000.0", "7e777"), encoding="utf-8")
+    with pytest.raises(ValueError, match="intercept: found a number that is not fini"):
+        load(path)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
