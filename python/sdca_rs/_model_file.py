@@ -1,4 +1,4 @@
-"""Models in JSON files. ``docs/model_file.md`` describes the format."""
+"""Models in JSON files, of the format that the documentation describes."""
 
 from __future__ import annotations
 
