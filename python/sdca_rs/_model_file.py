@@ -158,21 +158,22 @@ def _estimators() -> dict[str, type[CertifiedLinearModel]]:
 
 
 def _params_to_json(params: dict[str, Any]) -> dict[str, Any]:
+    return {name: _param_to_json(name, value) for name, value in params.items()}
+
+
+def _param_to_json(name: str, value: Any) -> Any:
     # These have to do with a fit, and not with its model.
-    plain: dict[str, Any] = {**params, "callback": None}
-    if not isinstance(params["random_state"], Integral):
-        plain["random_state"] = None
-    if plain["max_time"] == math.inf:
-        plain["max_time"] = None
-    weight = plain.pop("class_weight")
-    plain = {name: _scalar(name, value) for name, value in plain.items()}
-    if not isinstance(weight, Mapping):
-        return {**plain, "class_weight": _scalar("class_weight", weight)}
-    # JSON has no keys but strings.
-    pairs = [
-        [_scalar("class_weight", entry) for entry in pair] for pair in weight.items()
-    ]
-    return {**plain, "class_weight": pairs}
+    if name == "callback" or (
+        name == "random_state" and not isinstance(value, Integral)
+    ):
+        return None
+    # No limit: JSON has no infinity.
+    if name == "max_time" and value == math.inf:
+        return None
+    # Nor has it keys but strings.
+    if name == "class_weight" and isinstance(value, Mapping):
+        return [[_scalar(name, entry) for entry in pair] for pair in value.items()]
+    return _scalar(name, value)
 
 
 def _scalar(name: str, value: Any) -> Any:
