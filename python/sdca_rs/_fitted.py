@@ -162,8 +162,8 @@ default=None
             * ``std_error``: the standard deviation of ``coef`` over samples of targets,
               for the given rows, if the model is right. It measures noise and not the
               bias that the penalty adds, so ``coef`` plus or minus two of them is no
-              confidence interval unless the penalty is weak. NaN if the Hessian is
-              singular, or no residuals are left for the variance.
+              confidence interval unless the penalty is weak. NaN if the model has no
+              doubt of any target, or if no residuals are left for the variance.
 
         Raises
         ------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -184,15 +184,17 @@ def _max_errors(model: Any, coefs: Floats, training: _Training | None) -> Floats
         radii = np.sqrt(np.maximum(gaps / model._lam - apart**2, 0.0))
         errors[:, :-1] = np.minimum(errors[:, :-1], np.abs(half) + radii[:, np.newaxis])
         distances = np.minimum(distances, apart + radii)
-    squares = training.X.multiply(training.X) if is_sparse(training.X) else None
-    sums = (
-        np.einsum("ij,ij->i", training.X, training.X, dtype=np.float64)
-        if squares is None
-        else np.asarray(squares.sum(axis=1, dtype=np.float64)).ravel()
-    )
-    longest = np.sqrt(sums[training.counts > 0].max())
+    longest = np.sqrt(_squares(training.X)[training.counts > 0].max())
     errors[:, -1] = longest * distances
     return errors
+
+
+def _squares(X: Any) -> Floats:
+    """Return ``|x_i|^2`` of each row, also of float32 in float64."""
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1, dtype=np.float64)).ravel()
+    squares: Floats = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return squares
 
 
 def _std_errors(
@@ -203,52 +205,62 @@ def _std_errors(
     coef: Floats,
     intercept: float,
 ) -> Floats:
-    """Return the roots of the diagonal of the covariance, the intercept last."""
+    """Return the standard errors of coefficients and, last, of the intercept.
+
+    With ``m``, the mean row by ``c_i v_i``, the intercept of the centred rows
+    ``x_i - m`` is ``b + m @ w``. There the Fisher information, and so the covariance,
+    has no entries between ``w`` and the intercept, whose own is ``1 / sum_i c_i v_i``.
+    """
     X, counts = training.X, training.counts
     predictions = X @ coef + intercept
-    fisher = _gram(X, counts * _VARIANCES[loss](predictions), model.fit_intercept)
+    with np.errstate(over="ignore"):
+        weights = counts * _VARIANCES[loss](predictions)
+    total = float(weights.sum())
+    unknown = np.full(len(coef) + bool(model.fit_intercept), np.nan)
+    if not 0 < total < np.inf:
+        return unknown
+    mean = X.T @ weights / total if model.fit_intercept else np.zeros(len(coef))
+    fisher = _gram(X, weights, mean)
     hessian = fisher.copy()
-    penalised = np.arange(len(coef))
-    hessian[penalised, penalised] += model._lam * counts.sum()
+    np.fill_diagonal(hessian, np.diag(hessian) + model._lam * counts.sum())
     # Columns of all scales: correlations are better to invert.
-    with np.errstate(all="ignore"):
-        scale = 1.0 / np.sqrt(np.diag(hessian))
-        hessian *= np.outer(scale, scale)
-        fisher *= np.outer(scale, scale)
+    scale = 1.0 / np.sqrt(np.diag(hessian))
+    scales = np.outer(scale, scale)
     try:
-        factor = scipy.linalg.cho_factor(hessian)
-    except (scipy.linalg.LinAlgError, ValueError):
-        return np.full(len(hessian), np.nan)
-    shrunk = scipy.linalg.cho_solve(factor, fisher)
-    covariance = scipy.linalg.cho_solve(factor, shrunk.T)
-    variances = scale**2 * np.maximum(np.diag(covariance), 0.0)
+        factor = scipy.linalg.cho_factor(hessian * scales)
+    except scipy.linalg.LinAlgError:
+        return unknown
+    shrunk = scipy.linalg.cho_solve(factor, fisher * scales)
+    covariance = scipy.linalg.cho_solve(factor, shrunk.T) * scales
+    variances = np.maximum(np.diag(covariance), 0.0)
+    n_parameters = np.trace(shrunk)
+    if model.fit_intercept:
+        variances = np.append(variances, 1.0 / total + mean @ covariance @ mean)
+        n_parameters += 1.0
     if loss == "squared":
-        free = counts.sum() - np.trace(shrunk)
+        free = counts.sum() - n_parameters
         squares = float(counts @ (targets - predictions) ** 2)
         # With as many parameters as rows nothing is left but rounding.
-        is_enough = free > len(hessian) * np.finfo(np.float64).eps * counts.sum()
+        is_enough = free > len(variances) * np.finfo(np.float64).eps * counts.sum()
         variances = variances * (squares / free if is_enough else np.nan)
     return np.sqrt(variances)
 
 
-def _gram(X: Any, weights: Floats, with_ones: bool) -> Floats:
-    """Return ``Z' diag(weights) Z`` for ``Z``, which is ``X`` and a column of ones."""
+def _gram(X: Any, weights: Floats, mean: Floats) -> Floats:
+    """Return ``sum_i weights_i (x_i - mean) (x_i - mean)'``.
+
+    ``mean`` is that of the weighted rows, or zero.
+    """
+    if is_sparse(X):
+        product = (X.T.multiply(weights) @ X).toarray()
+        centred: Floats = product - weights.sum() * np.outer(mean, mean)
+        return centred
     n_rows, n_features = X.shape
-    size = n_features + with_ones
-    gram = np.zeros((size, size))
-    step = n_rows if is_sparse(X) else max(1, _BLOCK // n_features)
+    gram = np.zeros((n_features, n_features))
+    step = max(1, _BLOCK // n_features)
     for start in range(0, n_rows, step):
-        part, w = X[start : start + step], weights[start : start + step]
-        weighed = part.T.multiply(w).tocsr() if is_sparse(part) else part.T * w
-        product = weighed @ part
-        gram[:n_features, :n_features] += (
-            product.toarray() if is_sparse(product) else product
-        )
-        if with_ones:
-            gram[-1, :-1] += np.asarray(weighed.sum(axis=1)).ravel()
-            gram[-1, -1] += w.sum()
-    if with_ones:
-        gram[:-1, -1] = gram[-1, :-1]
+        part = X[start : start + step] - mean
+        gram += (part.T * weights[start : start + step]) @ part
     return gram
 
 
@@ -329,7 +341,7 @@ def _by_class(model: Any, intercepts: Floats) -> list[str]:
             ],
             "stop reason": [str(reason) for reason in model.stop_reason_],
         }
-    return _aligned(columns)
+    return _aligned([[name, *entries] for name, entries in columns.items()])
 
 
 def _largest(model: Any, coefs: Floats, n_shown: int) -> list[str]:
@@ -348,8 +360,7 @@ def _largest(model: Any, coefs: Floats, n_shown: int) -> list[str]:
         if len(pairs) == coefs.size:
             head = "coefficients"
         features, values = zip(*pairs, strict=True)
-        table = _aligned({"": list(features), " ": list(values)})
-        return ["", f"  {head}", *table[1:]]
+        return ["", f"  {head}", *_aligned([features, values])]
     labels = [str(label) for label in model.classes_]
     width = max(len("class"), *map(len, labels))
     lines = ["", f"  {'class':<{width}}  largest coefficients"]
@@ -363,15 +374,14 @@ def _largest(model: Any, coefs: Floats, n_shown: int) -> list[str]:
     return lines
 
 
-def _aligned(columns: dict[str, list[str]]) -> list[str]:
-    """Return the lines of a table: text to the left, numbers to the right."""
-    cells = [[name, *entries] for name, entries in columns.items()]
-    widths = [max(map(len, column)) for column in cells]
+def _aligned(columns: Sequence[Sequence[str]]) -> list[str]:
+    """Return lines of a table: the first column to the left, the rest to the right."""
+    widths = [max(map(len, column)) for column in columns]
     return [
         "  "
         + "  ".join(
             f"{cell:<{width}}" if j == 0 else f"{cell:>{width}}"
             for j, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
-        for row in zip(*cells, strict=True)
+        for row in zip(*columns, strict=True)
     ]
