@@ -158,7 +158,8 @@ default=None
             * ``max_error``: the duality gap proves that ``coef`` differs by at most
               this from the value of the model that minimises the objective. NaN if
               nothing is proved: for the intercept without ``X``, and after
-              :meth:`Pegasos.partial_fit`;
+              :meth:`Pegasos.partial_fit`. The bound of the intercept, which is the
+              score of a row of zeros, is wide where rows are far from 0;
             * ``std_error``: the standard deviation of ``coef`` over samples of targets,
               for the given rows, if the model is right. It measures noise and not the
               bias that the penalty adds, so ``coef`` plus or minus two of them is no

@@ -63,7 +63,7 @@ class _Training:
         y = validate_y(y, given.n_samples, numeric=loss.task == "regression")
         if loss.task == "classification":
             labels, weights = weighed_labels(y, weights, model.class_weight)
-            if not np.array_equal(labels.classes, model.classes_):
+            if labels.classes.tolist() != model.classes_.tolist():
                 raise ValueError(
                     f"y: found classes {labels.classes.tolist()}, expected those of "
                     f"the fit, {model.classes_.tolist()}"
