@@ -4,7 +4,8 @@ Start with :class:`Sdca`; :func:`losses` lists what it can minimise, and
 :func:`certify` proves how good any fitted linear model is. :class:`Asdca`,
 :class:`Pegasos`, :class:`Subgradient` and :class:`DualGradient` are other roads to the
 same optimum, :mod:`sdca_rs.theory` says how long they are, and
-:class:`sdca_rs.plotting.ConvergenceDisplay` draws them.
+:class:`sdca_rs.plotting.ConvergenceDisplay` draws them. :meth:`Sdca.save` and
+:func:`load` keep a model in a file.
 """
 
 from importlib.metadata import version as _version
@@ -16,6 +17,7 @@ from sdca_rs._core import Progress
 from sdca_rs._dual_gradient import DualGradient
 from sdca_rs._handle import Data
 from sdca_rs._losses import LossInfo, losses
+from sdca_rs._model_file import load
 from sdca_rs._pegasos import Pegasos
 from sdca_rs._sdca import Sdca
 from sdca_rs._subgradient import Subgradient
@@ -33,6 +35,7 @@ __all__ = [
     "Sdca",
     "Subgradient",
     "certify",
+    "load",
     "losses",
     "theory",
 ]

@@ -14,10 +14,10 @@ from sdca_rs import _core
 from sdca_rs._base import CertifiedLinearModel
 from sdca_rs._data import (
     Floats,
-    Labels,
     as_flag,
     is_sparse,
     loss_shape,
+    one_vs_rest,
     regularisation,
     validate_y,
     weighed_labels,
@@ -174,7 +174,7 @@ def certify(
                 f"y: found classes {labels.classes.tolist()}, expected those of the "
                 f"estimator, {classes.tolist()}"
             )
-        targets = _one_vs_rest(labels)
+        targets = one_vs_rest(labels)
     else:
         targets = [y]
     coef = estimator.coef_.toarray() if is_sparse(estimator.coef_) else estimator.coef_
@@ -242,12 +242,3 @@ def _own_duals(
     ):
         return list(np.ascontiguousarray(np.atleast_2d(duals)))
     return [None] * shape[0]
-
-
-def _one_vs_rest(labels: Labels) -> list[Floats]:
-    """Return the targets of each binary problem, as the core makes them."""
-    if len(labels.classes) == 2:
-        return [labels.targets]
-    return [
-        np.where(labels.numbers == k, 1.0, -1.0) for k in range(len(labels.classes))
-    ]
