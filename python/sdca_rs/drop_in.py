@@ -86,10 +86,32 @@ def _choice(*values: Any, but: str = "") -> _Rule:
     return _Rule(accepts, one_of + ", ".join(map(repr, values)) + but)
 
 
+def _number(is_allowed: Callable[[float], bool], expected: str) -> _Rule:
+    """Allow numbers of a range."""
+
+    def accepts(value: Any) -> bool:
+        try:
+            return is_allowed(as_number("", value, expected))
+        except (TypeError, ValueError):
+            return False
+
+    return _Rule(accepts, expected)
+
+
 _FLAG = _Rule(lambda value: isinstance(value, bool | np.bool_), "True or False")
 _DUAL = _Rule(
-    lambda value: value == "auto" or isinstance(value, bool | np.bool_),
+    lambda value: _FLAG.accepts(value) or (isinstance(value, str) and value == "auto"),
     "'auto', True or False",
+)
+_NOT_NEGATIVE = _number(lambda value: 0 <= value < np.inf, "a finite number >= 0")
+_FRACTION = _number(lambda value: 0 < value < 1, "a number between 0 and 1")
+_CLASS_WEIGHT = _Rule(
+    lambda value: (
+        value is None
+        or isinstance(value, Mapping)
+        or (isinstance(value, str) and value == "balanced")
+    ),
+    "'balanced', a dict or None",
 )
 
 
@@ -129,7 +151,7 @@ class _DropIn(CertifiedLinearModel):
             The fitted estimator.
         """
         with keeping_state(self):
-            for name, rule in self._rules.items():
+            for name, rule in {"tol": _NOT_NEGATIVE, **self._rules}.items():
                 value = getattr(self, name)
                 if not rule.accepts(value):
                     raise ValueError(
@@ -179,10 +201,7 @@ class _DropIn(CertifiedLinearModel):
         ``tol^2 P`` leaves an error of the coefficients within ``tol`` of the largest
         norm that they could have.
         """
-        tol = as_number("tol", self.tol, "a finite number >= 0")
-        if not 0 <= tol < np.inf:
-            raise ValueError(f"tol: found {self.tol!r}, expected a finite number >= 0")
-        return tol * tol
+        return float(self.tol) ** 2
 
     def _intercept_scaling(self, dtype: Any) -> Any:
         """Return the value of the column whose coefficient gives the intercept.
@@ -206,6 +225,8 @@ class _DropIn(CertifiedLinearModel):
             intercept = np.float64(scaling) * coef[..., -1]
             fitted["coef_"] = np.ascontiguousarray(coef[..., :-1])
             fitted["intercept_"] = intercept
+        if np.ndim(fitted["intercept_"]) == 0:
+            fitted["intercept_"] = np.float64(fitted["intercept_"])
         self.__dict__.update(fitted)
 
     def _models(self) -> tuple[Floats, Floats]:
@@ -272,10 +293,8 @@ class _Liblinear(_DropIn):
 
 def _with_constant(X: Any, value: Any) -> Any:
     """Append a column."""
-    column = np.full((X.shape[0], 1), value, dtype=X.dtype)
-    return (
-        sp.hstack([X, column], format="csr") if is_sparse(X) else np.hstack([X, column])
-    )
+    parts: list[Any] = [X, np.full((X.shape[0], 1), value, dtype=X.dtype)]
+    return sp.hstack(parts, format="csr") if is_sparse(X) else np.hstack(parts)
 
 
 class LinearSVC(_Liblinear):
@@ -447,6 +466,7 @@ class LinearSVR(_Liblinear):
     """
 
     _rules: ClassVar[dict[str, _Rule]] = {
+        "epsilon": _NOT_NEGATIVE,
         "loss": _choice("epsilon_insensitive", "squared_epsilon_insensitive"),
         "dual": _DUAL,
     }
@@ -481,7 +501,7 @@ class LinearSVR(_Liblinear):
     @property
     def loss_param(self) -> float:  # type: ignore[override]
         """The width within which residuals cost nothing, ``epsilon``."""
-        return as_number("epsilon", self.epsilon, "a finite number >= 0")
+        return float(self.epsilon)
 
 
 class LogisticRegression(_Liblinear):
@@ -526,7 +546,7 @@ class LogisticRegression(_Liblinear):
     verbose : int, default=0
         1 prints at most one line per second, 2 at most ten.
     warm_start : bool, default=False
-        Start from the last fit, if it had as many rows and the same classes.
+        Start from the last fit, if it had as many rows and columns.
     n_jobs : int, default=None
         Threads that share evaluations, Newton's method and predictions.
 
@@ -616,6 +636,8 @@ class LogisticRegression(_Liblinear):
         labels, _ = weighed_labels(y, given.weigh(sample_weight), self.class_weight)
         if len(labels.classes) > 2:
             return self._run_jointly(len(labels.classes))
+        # A warm start is one for the classes of today, whatever they were called.
+        self.classes_ = labels.classes
         fits = super()._run(given, y, sample_weight)
         self.n_iter_ = np.array([self.n_iter_], dtype=np.int32)  # type: ignore[assignment]
         return fits
@@ -719,6 +741,7 @@ class QuantileRegressor(_DropIn):
     random_state = 0
 
     _rules: ClassVar[dict[str, _Rule]] = {
+        "quantile": _FRACTION,
         "penalty": _choice(
             "l2",
             but=": scikit-learn's L1 penalty is not available, and the model with an "
@@ -755,7 +778,7 @@ class QuantileRegressor(_DropIn):
     @property
     def loss_param(self) -> float:  # type: ignore[override]
         """The quantile."""
-        return as_number("quantile", self.quantile, "a number between 0 and 1")
+        return float(self.quantile)
 
     @property
     def lam(self) -> float:  # type: ignore[override]
@@ -766,18 +789,18 @@ class QuantileRegressor(_DropIn):
 def _strengths(alpha: Any, n_targets: int) -> Floats:
     """Check ``alpha`` and return one number for each target."""
     expected = "a finite number > 0"
-    with naming("alpha", expected):
-        strengths = np.asarray(alpha)
-        if strengths.dtype.kind not in "iuf":
-            raise TypeError(f"{alpha!r}")
-        strengths = strengths.astype(np.float64)
+    strengths = np.asarray(alpha)
+    if strengths.dtype.kind not in "iuf":
+        raise ValueError(f"alpha: found {alpha!r}, expected {expected}")
     if strengths.ndim > 1 or strengths.size not in (1, n_targets):
         raise ValueError(
             f"alpha: found shape {strengths.shape} for {n_targets} targets, expected "
             "one number, or one for each target"
         )
+    strengths = strengths.astype(np.float64)
     with np.errstate(all="ignore"):
-        bad = ~(np.isfinite(strengths) & (strengths > 0) & np.isfinite(1 / strengths))
+        # 0, and numbers that are as good as 0 or infinite.
+        bad = ~((strengths > 0) & np.isfinite(strengths) & np.isfinite(1 / strengths))
     if bad.any():
         raise ValueError(
             f"alpha: found {alpha!r}, expected {expected} (0, a model without "
@@ -975,7 +998,7 @@ class Ridge(MultiOutputMixin, RegressorMixin, _RidgeBase):  # type: ignore[misc]
         y, is_matrix = _as_matrix(y)
         if is_matrix:
             with naming("y", "numbers, one row of them for each row of X"):
-                y = check_array(y, dtype=np.float64, input_name="y")
+                y = check_array(y, dtype="float64", input_name="y")
         columns = y.T if is_matrix else [y]
         targets = [validate_y(one, n_samples, numeric=True) for one in columns]
         fits = self._fit_targets(given, targets, given.weigh(sample_weight))
@@ -983,8 +1006,6 @@ class Ridge(MultiOutputMixin, RegressorMixin, _RidgeBase):  # type: ignore[misc]
             self.intercept_ = 0.0
         elif is_matrix:
             self.intercept_ = np.atleast_1d(self.intercept_)
-        else:
-            self.intercept_ = np.float64(self.intercept_)
         return fits
 
     def predict(self, X: Any) -> Floats:
@@ -1064,6 +1085,11 @@ class RidgeClassifier(ClassifierMixin, _RidgeBase):  # type: ignore[misc]
     >>> round(RidgeClassifier().fit(X, y).score(X, y), 2)
     0.96
     """
+
+    _rules: ClassVar[dict[str, _Rule]] = {
+        **_RidgeBase._rules,
+        "class_weight": _CLASS_WEIGHT,
+    }
 
     _label_binarizer: Any
 
