@@ -1,4 +1,4 @@
-"""The drop-in classes: scikit-learn's contract, scikit-learn's tests, and its models."""
+"""The drop-in classes: scikit-learn's contract, its tests, and its models."""
 
 import inspect
 import os
@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
-from conftest import Problem
-from drop_in_upstream import MODULES, RELEASE
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import linear_model, svm
 from sklearn.base import clone
@@ -23,6 +21,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from conftest import Problem
+from drop_in_upstream import MODULES, RELEASE
 from sdca_rs import Data, Sdca, certify, drop_in
 
 HERE = Path(__file__).parent
@@ -233,9 +233,10 @@ def test_objective_and_predictions_are_those_of_scikit_learn(
     assert mine.dual_objective_ <= best * (1 + 1e-9)
     scale = np.abs(theirs.coef_).max()
     assert_allclose(mine.coef_, theirs.coef_, atol=1e-4 * scale)
-    assert_array_equal(mine.predict(X[:60]), theirs.predict(X[:60])) if hasattr(
-        mine, "classes_"
-    ) else assert_allclose(mine.predict(X), theirs.predict(X), atol=1e-3)
+    if hasattr(mine, "classes_"):
+        assert_array_equal(mine.predict(X), theirs.predict(X))
+    else:
+        assert_allclose(mine.predict(X), theirs.predict(X), atol=1e-3)
     assert_allclose(mine.score(X, y, weights), theirs.score(X, y, weights), atol=1e-3)
 
 
@@ -345,7 +346,6 @@ def test_quantile_regressor_minimises_what_it_says(quantile, fit_intercept):
     )
     expected = loss + alpha / 2 * (model.coef_ @ model.coef_)
     assert_allclose(model.objective_, expected, rtol=1e-12)
-    assert 0 <= model.duality_gap_ + 1e-15
     assert model.duality_gap_ <= 1e-9 * model.objective_
 
 
@@ -470,13 +470,12 @@ def test_rows_of_any_storage_give_the_same_model(name):
     for rows in (sp.csr_array(X), sp.csc_matrix(X), sp.coo_array(X), matrix):
         sparse = ours(name).fit(rows, y, WEIGHTS)
         assert_allclose(sparse.coef_, dense.coef_, rtol=1e-3, atol=1e-4)
-        assert_array_equal(sparse.predict(rows), sparse.predict(X)) if hasattr(
-            sparse, "classes_"
-        ) else assert_allclose(sparse.predict(rows), sparse.predict(X))
+        if hasattr(sparse, "classes_"):
+            assert_array_equal(sparse.predict(rows), sparse.predict(X))
+        else:
+            assert_allclose(sparse.predict(rows), sparse.predict(X))
     prepared = ours(name).fit(Data(X, sample_weight=WEIGHTS), y)
-    assert_array_equal(prepared.coef_, ours(name).fit(X, y, WEIGHTS).coef_) if (
-        dense.random_state is not None
-    ) else assert_allclose(prepared.coef_, dense.coef_, rtol=1e-3, atol=1e-4)
+    assert_array_equal(prepared.coef_, dense.coef_)
     single = ours(name).fit(X.astype(np.float32), y, WEIGHTS)
     assert single.coef_.dtype == np.float64
     assert_allclose(single.coef_, dense.coef_, rtol=1e-3, atol=1e-3)
@@ -487,7 +486,7 @@ def test_broken_sparse_rows_are_refused_before_scipy_reads_them(name):
     X_bad = sp.csr_array(X)
     X_bad.indices = X_bad.indices.copy()
     X_bad.indices[3] = 10**6
-    with pytest.raises(ValueError, match="10+"):
+    with pytest.raises(ValueError, match="found column 1000000, expected"):
         ours(name).fit(X_bad, TARGETS[name])
 
 

@@ -189,7 +189,8 @@ class _DropIn(CertifiedLinearModel):
             "max_iter": self.max_iter,
             "class_weight": self.class_weight,
             "n_jobs": self.n_jobs,
-            "random_state": self.random_state,
+            # Most of scikit-learn's solvers leave nothing to chance.
+            "random_state": 0 if self.random_state is None else self.random_state,
             "verbose": int(verbose) if isinstance(verbose, bool) else verbose,
         }
         return Sdca(**settings | changes)
@@ -332,7 +333,7 @@ class LinearSVC(_Liblinear):
     verbose : int, default=0
         1 prints at most one line per second, 2 at most ten.
     random_state : int, RandomState instance or None, default=None
-        The seed of the order of the rows.
+        The seed of the order of the rows; None is 0.
     max_iter : int, default=1000
         Limit of epochs, as LIBLINEAR's.
 
@@ -356,7 +357,7 @@ class LinearSVC(_Liblinear):
     >>> from sklearn.datasets import load_iris
     >>> from sdca_rs.drop_in import LinearSVC
     >>> X, y = load_iris(return_X_y=True)
-    >>> svm = LinearSVC(random_state=0).fit(X, y)
+    >>> svm = LinearSVC().fit(X, y)
     >>> round(svm.score(X, y), 2)
     0.97
     >>> bool((svm.duality_gap_ <= 1e-8 * svm.objective_).all())
@@ -434,7 +435,7 @@ class LinearSVR(_Liblinear):
     verbose : int, default=0
         1 prints at most one line per second, 2 at most ten.
     random_state : int, RandomState instance or None, default=None
-        The seed of the order of the rows.
+        The seed of the order of the rows; None is 0.
     max_iter : int, default=1000
         Limit of epochs, as LIBLINEAR's.
 
@@ -458,7 +459,7 @@ class LinearSVR(_Liblinear):
     >>> from sklearn.datasets import load_diabetes
     >>> from sdca_rs.drop_in import LinearSVR
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> svr = LinearSVR(C=100.0, random_state=0).fit(X, y)
+    >>> svr = LinearSVR(C=100.0).fit(X, y)
     >>> round(svr.score(X, y), 2)
     0.48
     >>> svr.stop_reason_
@@ -535,7 +536,7 @@ class LogisticRegression(_Liblinear):
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows.
     random_state : int, RandomState instance or None, default=None
-        The seed of the order of the rows.
+        The seed of the order of the rows; None is 0.
     solver : {"lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"}, \
             default="lbfgs"
         "liblinear" regularises the intercept: it adds ``v^2 / (2 C W)`` to the
@@ -738,7 +739,6 @@ class QuantileRegressor(_DropIn):
     # scikit-learn's linear programs are solved to the end.
     tol = 1e-5
     max_iter = 10_000
-    random_state = 0
 
     _rules: ClassVar[dict[str, _Rule]] = {
         "quantile": _FRACTION,
@@ -942,7 +942,7 @@ class Ridge(MultiOutputMixin, RegressorMixin, _RidgeBase):  # type: ignore[misc]
     positive : {False}, default=False
         True raises.
     random_state : int, RandomState instance or None, default=None
-        The seed of the order of the rows.
+        The seed of the order of the rows; None is 0.
 
     Attributes
     ----------
@@ -1058,7 +1058,7 @@ class RidgeClassifier(ClassifierMixin, _RidgeBase):  # type: ignore[misc]
     positive : {False}, default=False
         True raises.
     random_state : int, RandomState instance or None, default=None
-        The seed of the order of the rows.
+        The seed of the order of the rows; None is 0.
 
     Attributes
     ----------
