@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from conftest import Problem
@@ -67,6 +68,11 @@ TARGETS = {
 NAMES = list(TARGETS)
 
 
+EQUIVALENCE = [
+    f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")
+]
+
+
 @parametrize_with_checks(
     [
         ours("LinearSVC"),
@@ -79,7 +85,14 @@ NAMES = list(TARGETS)
         ours("QuantileRegressor", alpha=1e-2),
         ours("Ridge"),
         ours("RidgeClassifier"),
-    ]
+    ],
+    expected_failed_checks=lambda estimator: (
+        # Of its three classes, 1.6 makes two by the first label, which differs between
+        # the data sets that it takes for equivalent.
+        dict.fromkeys(EQUIVALENCE, "the two data sets differ in their targets")
+        if VERSION < (1, 7) and isinstance(estimator, drop_in.LogisticRegression)
+        else {}
+    ),
 )
 # Some checks fit noise with huge coefficients, which need not converge.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -218,6 +231,12 @@ def test_objective_and_predictions_are_those_of_scikit_learn(
     # So that the whole objective is a sum over rows.
     of_rows = weights.copy()
     class_weight = params.get("class_weight")
+    if (
+        (class_weight, weighted) == ("balanced", True)
+        and name != "RidgeClassifier"
+        and "sample_weight" not in parameters(compute_class_weight)
+    ):
+        pytest.skip("this scikit-learn balances classes without their weights")
     theirs = ORIGINALS[name](**params, **exact).fit(X, y, weights)
     mine = ours(name, **params).fit(X, y, weights)
     if class_weight == "balanced":
@@ -260,7 +279,7 @@ def test_objective_and_predictions_are_those_of_scikit_learn(
 )
 def test_attributes_have_the_shapes_of_scikit_learn(name, y, params, fit_intercept):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore")
         theirs = ORIGINALS[name](fit_intercept=fit_intercept, **params).fit(X, y)
     mine = ours(name, fit_intercept=fit_intercept, **params).fit(X, y)
     assert mine.coef_.shape == theirs.coef_.shape
