@@ -308,6 +308,7 @@ REFUSED = [
     ("LinearSVC", {"multi_class": "crammer_singer"}, "multi_class: found 'crammer_"),
     ("LinearSVC", {"intercept_scaling": 0}, "intercept_scaling: found 0, expected"),
     ("LinearSVC", {"C": -1.0}, "C: found -1.*, expected a finite number > 0"),
+    ("LinearSVC", {"fit_intercept": 2}, "fit_intercept: found 2, expected True or"),
     ("LinearSVC", {"tol": np.nan}, "tol: found nan, expected a finite number >= 0"),
     ("LinearSVR", {"loss": "squared"}, "loss: found 'squared', expected one of"),
     ("LinearSVR", {"epsilon": -0.1}, "epsilon: found -0.1, expected"),

@@ -5,7 +5,8 @@ Change the import, and keep the rest::
     from sdca_rs.drop_in import LinearSVC, LogisticRegression, Ridge
 
 The classes have the parameters, defaults and attributes of scikit-learn 1.9, with any
-version of scikit-learn from 1.6 on. They minimise the same objective. What they cannot
+version of scikit-learn from 1.6 on. They minimise the same objective; only the penalty
+of :class:`QuantileRegressor` is another one, which must be asked for. What they cannot
 do raises a ValueError in ``fit`` that names the parameter. Beyond scikit-learn's
 attributes they have those of :class:`sdca_rs.Sdca`: ``objective_``, ``duality_gap_``
 and the others that certify the fit.
@@ -114,6 +115,9 @@ _CLASS_WEIGHT = _Rule(
     "'balanced', a dict or None",
 )
 
+# For all classes.
+_RULES = {"tol": _NOT_NEGATIVE, "fit_intercept": _FLAG}
+
 
 class _DropIn(CertifiedLinearModel):
     """A class of scikit-learn: its parameters, translated into those of Sdca."""
@@ -140,7 +144,8 @@ class _DropIn(CertifiedLinearModel):
         X : {array-like, sparse matrix, Data} of shape (n_samples, n_features)
             Training rows.
         y : array-like of shape (n_samples,)
-            Class labels or numbers.
+            Class labels or numbers. Ridge and RidgeClassifier take a matrix, too, with
+            a column for each target.
         sample_weight : float or array-like of shape (n_samples,), default=None
             A weight counts its row: weight 2 is the row twice, weight 0 is the row
             absent.
@@ -151,7 +156,7 @@ class _DropIn(CertifiedLinearModel):
             The fitted estimator.
         """
         with keeping_state(self):
-            for name, rule in {"tol": _NOT_NEGATIVE, **self._rules}.items():
+            for name, rule in {**_RULES, **self._rules}.items():
                 value = getattr(self, name)
                 if not rule.accepts(value):
                     raise ValueError(
@@ -219,7 +224,8 @@ class _DropIn(CertifiedLinearModel):
         fitted = {
             name: value
             for name, value in vars(engine).items()
-            if name not in engine.get_params() and "feature" not in name
+            # The columns are those of the rows before one was added.
+            if name not in (*engine.get_params(), "n_features_in_", "feature_names_in_")
         }
         if scaling is not None:
             coef = fitted["coef_"]
@@ -239,11 +245,9 @@ class _DropIn(CertifiedLinearModel):
         asked = self._relative_gap()
         short = []
         for fit in fits:
-            # A model that is perfect has no objective to compare the gap with.
-            least = max(asked, _ROUNDING if fit.stop_reason == "precision" else 0.0)
-            if fit.stop_reason in ("max_iter", "precision") and not (
-                fit.gap <= max(least, _LEAST_GAP) * fit.objective
-            ):
+            least = _ROUNDING if fit.stop_reason == "precision" else _LEAST_GAP
+            is_done = fit.gap <= max(asked, least) * fit.objective
+            if fit.stop_reason in ("max_iter", "precision") and not is_done:
                 short.append(fit)
         if not short:
             return
@@ -278,7 +282,7 @@ class _Liblinear(_DropIn):
         return fits
 
     def _intercept_scaling(self, dtype: Any) -> Any:
-        if not self._is_liblinear() or self.fit_intercept is False:
+        if not (self._is_liblinear() and self.fit_intercept):
             return None
         expected = "a number > 0"
         scaling = as_number("intercept_scaling", self.intercept_scaling, expected)
@@ -661,10 +665,8 @@ class LogisticRegression(_Liblinear):
         if not (self.warm_start and hasattr(self, "dual_coef_")):
             return
         coef, intercept = self._models()
-        if self.dual_coef_.shape != (1, given.n_samples) or coef.shape != (
-            1,
-            given.X.shape[1],
-        ):
+        shape = (self.dual_coef_.shape[1], coef.shape[1])
+        if shape != given.X.shape:
             return
         if scaling is not None:
             coef, intercept = np.c_[coef, intercept / scaling], np.zeros(1)
@@ -842,7 +844,6 @@ class _RidgeBase(_DropIn):
         self, given: Given, targets: list[Floats], weights: Floats | None
     ) -> list[Fit]:
         """Fit one model for each target, and store them."""
-        self._relative_gap()
         engines = [
             self._engine(
                 C=1.0 / float(alpha),
