@@ -5,12 +5,13 @@ Start with :class:`Sdca`; :func:`losses` lists what it can minimise, and
 :class:`Pegasos`, :class:`Subgradient` and :class:`DualGradient` are other roads to the
 same optimum, :mod:`sdca_rs.theory` says how long they are, and
 :class:`sdca_rs.plotting.ConvergenceDisplay` draws them. :meth:`Sdca.save` and
-:func:`load` keep a model in a file.
+:func:`load` keep a model in a file. :mod:`sdca_rs.drop_in` has scikit-learn's own
+classes, by name and signature.
 """
 
 from importlib.metadata import version as _version
 
-from sdca_rs import theory
+from sdca_rs import drop_in, theory
 from sdca_rs._asdca import Asdca
 from sdca_rs._certify import Certificate, certify
 from sdca_rs._core import Progress
@@ -35,6 +36,7 @@ __all__ = [
     "Sdca",
     "Subgradient",
     "certify",
+    "drop_in",
     "load",
     "losses",
     "theory",

@@ -23,7 +23,7 @@ from sdca_rs._data import (
     weighed_labels,
 )
 from sdca_rs._handle import Given
-from sdca_rs._losses import require_loss
+from sdca_rs._losses import find_loss, require_loss
 from sdca_rs._sdca import Sdca
 
 
@@ -217,6 +217,10 @@ def certify(
 def _objective_of(estimator: Any, total_weight: float) -> dict[str, Any]:
     """Return the parameters under which `Sdca` minimises what the estimator does."""
     if isinstance(estimator, CertifiedLinearModel):
+        loss = find_loss(estimator.loss)
+        if hasattr(estimator, "classes_") and loss and loss.task == "regression":
+            # A ridge classifier: `y` is not what it has been fitted to.
+            return {}
         names = ("loss", "loss_param", "C", "lam", "fit_intercept", "class_weight")
         return {name: getattr(estimator, name) for name in names}
     # The very class: subclasses such as LogisticRegressionCV have other parameters.
