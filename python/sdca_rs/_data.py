@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import reprlib
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -12,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import assert_all_finite, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
 from sdca_rs._core import Rows, has_duplicates
@@ -43,6 +45,7 @@ def validate_X(
         _refuse_masked(X)
         if is_sparse(X):
             X = _safe_sparse(X)
+    try:
         return validate_data(
             estimator,
             X,
@@ -52,6 +55,48 @@ def validate_X(
             order="C",
             ensure_all_finite=require_finite,
         )
+    except (TypeError, ValueError) as error:
+        # scikit-learn's own messages are what its users know.
+        found = None if is_sparse(X) else _find_text(X)
+        if found is None:
+            raise
+        column, text = found
+        raise ValueError(
+            f"X: found text in column {column!r}, such as {text!r}, expected numbers: "
+            "sklearn.preprocessing.OneHotEncoder makes numbers of categories, within a "
+            "ColumnTransformer if there are other columns"
+        ) from error
+    except (OverflowError, IndexError) as error:
+        raise ValueError(
+            f"X: found something else ({error}), expected numbers in rows and columns"
+        ) from error
+
+
+def _find_text(X: Any) -> tuple[Any, str] | None:
+    """Return the first column that holds text which is no number, and such a text."""
+    # A name for each column, of a data frame.
+    names = getattr(X, "columns", getattr(X, "column_names", None))
+    if hasattr(X, "shape") and len(X.shape) == 2 and names is not None:
+        named = ((name, X[name]) for name in names)
+    else:
+        with contextlib.suppress(Exception):
+            X = np.asarray(X, dtype=object)
+        if not isinstance(X, np.ndarray) or X.ndim != 2:
+            return None
+        named = enumerate(X.T)
+    for name, column in named:
+        for entry in np.asarray(column, dtype=object).ravel():
+            if isinstance(entry, str) and not _is_number(entry):
+                return name, str(entry)
+    return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 @contextmanager
@@ -328,7 +373,15 @@ class Labels:
             self.numbers = is_second.view(np.int8)
             return
         with naming("y", "class labels, or numbers, one for each row of X"):
-            check_classification_targets(y)
+            # It is for scikit-learn to say what labels are, but not to warn that they
+            # are many: see `warn_of_many_classes`.
+            kind = type_of_target(y, input_name="y")
+            if kind not in ("binary", "multiclass"):
+                raise ValueError(
+                    f"Unknown label type: {kind}. Maybe you are trying to fit a "
+                    "classifier, which expects discrete classes on a regression target "
+                    "with continuous values."
+                )
         present = y if weights is None else y[weights > 0]
         with naming("y", "class labels of one type"):
             self.classes = np.unique(present) if classes is None else classes
@@ -401,8 +454,47 @@ def weighed_labels(
     labels = Labels(y, weights)
     weights = labels.weigh(class_weight, weights)
     if isinstance(class_weight, Mapping) and 0 in class_weight.values():
+        assert weights is not None
+        left = np.unique(y[weights > 0]).tolist()
+        if len(left) < 2:
+            found = f"one class ({left[0]!r})" if left else "no class"
+            raise ValueError(
+                f"class_weight: found {class_weight!r}, which leaves {found}, expected "
+                "at least two classes of positive weight"
+            )
         labels = Labels(y, weights)
     return labels, weights
+
+
+# From this many classes on, so few rows of each on average let numbers look like values.
+_MANY_CLASSES = 20
+_FEW_ROWS = 5
+
+
+def warn_of_many_classes(
+    labels: Labels, weights: Floats | None, loss: str, *, stacklevel: int
+) -> None:
+    """Warn if labels look like the target values of a regression.
+
+    scikit-learn warns from half as many classes as rows on. For numbers that is too
+    late: most data for regression have more rows than values.
+    """
+    n_classes = len(labels.classes)
+    if n_classes <= _MANY_CLASSES:
+        return
+    n_rows = len(labels.targets)
+    if weights is not None:
+        n_rows = int(np.count_nonzero(weights))
+    are_numbers = labels.classes.dtype.kind in "iuf"
+    if n_rows >= (_FEW_ROWS if are_numbers else 2) * n_classes:
+        return
+    warnings.warn(
+        f"y: found {n_classes} classes in {n_rows} rows, expected far fewer for the "
+        f"loss {loss!r}. `y` could represent a regression problem, not a classification "
+        "problem: that is for SdcaRegressor, or a loss such as 'squared'",
+        UserWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 def _two_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
