@@ -3,7 +3,16 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sdca_rs import Asdca, DualGradient, Pegasos, Sdca, Subgradient, losses
+from sdca_rs import (
+    Asdca,
+    DualGradient,
+    Pegasos,
+    Sdca,
+    SdcaClassifier,
+    SdcaRegressor,
+    Subgradient,
+    losses,
+)
 
 # Some checks fit noise with huge coefficients, which need not converge.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -26,6 +35,16 @@ SMOOTH = (
         for loss in losses()
         for fit_intercept in (True, False)
         if estimator is not Asdca or loss.name in SMOOTH
+    ]
+    + [
+        (SdcaClassifier if loss.task == "classification" else SdcaRegressor)(loss.name)
+        for loss in losses()
+    ]
+    # By scikit-learn's names.
+    + [
+        SdcaClassifier("log_loss"),
+        SdcaRegressor("squared_error"),
+        SdcaRegressor("absolute_error"),
     ]
 )
 def test_scikit_learn_contract(estimator, check):

@@ -154,7 +154,10 @@ class FitTasks:
         The coefficients of classes that are still to come are 0.
         """
         if self._classes is None:
-            return {"coef_": self._coef[0].copy(), "intercept_": float(self._intercept[0])}
+            return {
+                "coef_": self._coef[0].copy(),
+                "intercept_": float(self._intercept[0]),
+            }
         return {
             "classes_": self._classes,
             "coef_": self._coef.copy(),

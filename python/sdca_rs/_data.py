@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import reprlib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -75,17 +74,20 @@ def validate_X(
 def _find_text(X: Any) -> tuple[Any, str] | None:
     """Return the first column that holds text which is no number, and such a text."""
     # A name for each column, of a data frame.
-    names = getattr(X, "columns", getattr(X, "column_names", None))
-    if hasattr(X, "shape") and len(X.shape) == 2 and names is not None:
-        named = ((name, X[name]) for name in names)
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    columns: Iterable[tuple[Any, Any]]
+    if names is not None and len(getattr(X, "shape", ())) == 2:
+        columns = ((name, np.asarray(X[name])) for name in names)
     else:
-        with contextlib.suppress(Exception):
-            X = np.asarray(X, dtype=object)
-        if not isinstance(X, np.ndarray) or X.ndim != 2:
+        try:
+            array = np.asarray(X)
+        except ValueError:
             return None
-        named = enumerate(X.T)
-    for name, column in named:
-        for entry in np.asarray(column, dtype=object).ravel():
+        columns = enumerate(array.T) if array.ndim == 2 else ()
+    for name, column in columns:
+        if column.dtype.kind not in "OUT":
+            continue
+        for entry in column.ravel():
             if isinstance(entry, str) and not _is_number(entry):
                 return name, str(entry)
     return None
@@ -466,7 +468,7 @@ def weighed_labels(
     return labels, weights
 
 
-# From this many classes on, so few rows of each on average let numbers look like values.
+# Beyond this many classes, fewer rows of each on average make numbers look like values.
 _MANY_CLASSES = 20
 _FEW_ROWS = 5
 
@@ -490,8 +492,9 @@ def warn_of_many_classes(
         return
     warnings.warn(
         f"y: found {n_classes} classes in {n_rows} rows, expected far fewer for the "
-        f"loss {loss!r}. `y` could represent a regression problem, not a classification "
-        "problem: that is for SdcaRegressor, or a loss such as 'squared'",
+        f"loss {loss!r}. `y` could represent a regression problem, not a "
+        "classification problem: that is for SdcaRegressor, or a loss such as "
+        "'squared'",
         UserWarning,
         stacklevel=stacklevel + 1,
     )

@@ -18,7 +18,6 @@ from sdca_rs._core import Progress
 from sdca_rs._data import (
     Floats,
     Labels,
-    as_count,
     as_flag,
     as_weights,
     loss_shape,
@@ -45,7 +44,7 @@ _RECORDED = frozenset(
     )
 )
 
-# Of the objective `mean loss + (lam / 2) |w|^2`, with `|w| = 1`, it leaves the mean loss.
+# With `|w| = 1` the objective `mean loss + (lam / 2) |w|^2` then is the mean loss.
 _NO_LAM = 1e-300
 
 
@@ -79,7 +78,8 @@ class ScoreHistory:
         callables. A single callable is called "score", as is None, the estimator's own
         ``score``.
     sample_weight : float or array-like of shape (n_samples,), default=None
-        Weights of the rows, passed on as ``sample_weight`` if there are any. None takes those of :class:`Data`, if it has weights.
+        Weights of the rows, passed on as ``sample_weight`` if there are any. None takes
+        those of :class:`Data`, if it has weights.
     patience : float, default=None
         Stop the run if the first score has not improved for so many epochs. The
         estimator's ``stop_reason_`` is then "callback". None never stops it.
@@ -187,9 +187,7 @@ class ScoreHistory:
             as_flag("restore_best", self.restore_best),
         )
 
-    def _score(
-        self, name: str, given: Any, estimator: Any, loss: LossInfo
-    ) -> _Score:
+    def _score(self, name: str, given: Any, estimator: Any, loss: LossInfo) -> _Score:
         if name in _RECORDED:
             raise ValueError(
                 f"scoring: found the name {name!r}, expected another than those that "
@@ -214,8 +212,7 @@ class ScoreHistory:
             except ValueError as error:
                 known = str(error).removeprefix("loss: ")
                 raise ValueError(
-                    f"scoring: {known}, or a name of "
-                    "sklearn.metrics.get_scorer_names()"
+                    f"scoring: {known}, or a name of sklearn.metrics.get_scorer_names()"
                 ) from None
         return _Score(get_scorer(given))
 

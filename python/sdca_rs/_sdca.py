@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from sdca_rs._base import CertifiedLinearModel, choices, fraction
-from sdca_rs._core import Progress, Solver
+from sdca_rs._base import CertifiedLinearModel, as_start, choices
+from sdca_rs._core import Solver
 from sdca_rs._data import as_flag
+from sdca_rs._score_history import Callback
 
 
 class Sdca(CertifiedLinearModel):
@@ -64,8 +65,9 @@ class Sdca(CertifiedLinearModel):
         The dual point that is returned, and certified on the way: the last one, the
         mean of those after ``T0``, or one drawn from those after ``T0``. The last two
         are those of the theorems; they need the memory of a few more dual points.
-    average_from : float, default=0.5
-        ``T0`` as a fraction of the run.
+    average_from : float or int, default=0.5
+        ``T0`` as a fraction of the run, of [0, 1), or as a number of steps, if an int
+        of 1 or more.
     first_epoch : {"auto", "sdca", "sgd"}, default="auto"
         How a cold start goes through its first epoch: like all others, or by modified
         SGD, which helps if regularisation is strong. "auto" takes it if ``C`` times
@@ -91,11 +93,14 @@ class Sdca(CertifiedLinearModel):
     random_state : int, RandomState instance or None, default=None
         The seed of the order of the rows: an int is the seed itself. The same seed
         gives the same bits.
-    verbose : int, default=0
-        1 prints at most one line per second, 2 at most ten.
-    callback : callable, default=None
+    verbose : int or bool, default=0
+        1 or True shows how far the fit has come: in a terminal or notebook, if tqdm is
+        installed, one live line with the gap and an estimate of the time left, and
+        elsewhere at most one line per second. 2 prints at most ten lines per second.
+    callback : callable or ScoreHistory, default=None
         Called with a :class:`sdca_rs.Progress` at each evaluation of the gap; a true
-        answer stops the fit. With ``n_jobs`` it is called from several threads.
+        answer stops the fit. With ``n_jobs`` it is called from several threads. A
+        :class:`sdca_rs.ScoreHistory` adds scores on held-out rows to ``history_``.
 
     Attributes
     ----------
@@ -192,7 +197,7 @@ class Sdca(CertifiedLinearModel):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        callback: Callable[[Progress], object] | None = None,
+        callback: Callback | None = None,
     ) -> None:
         self.loss = loss
         self.loss_param = loss_param
@@ -222,7 +227,7 @@ class Sdca(CertifiedLinearModel):
                 output=self.output,
                 first_epoch=self.first_epoch,
             ),
-            average_from=fraction("average_from", self.average_from),
+            average_from=as_start("average_from", self.average_from),
             accelerate=as_flag("accelerate", self.accelerate),
             seed=seed,
             n_threads=n_threads,
