@@ -28,6 +28,19 @@ SMOOTH = (
 )
 
 
+# Rows that no class wants are given to all classes with the same probability, as by
+# SGDClassifier, which fails the same check. Without an intercept there are such rows.
+NOBODYS_ROWS = {
+    "check_classifiers_train": "the probabilities of modified_huber can be equal"
+}
+
+
+def expected_failures(estimator):
+    if estimator.loss == "modified_huber" and not estimator.fit_intercept:
+        return NOBODYS_ROWS
+    return {}
+
+
 @parametrize_with_checks(
     [
         estimator(loss=loss.name, fit_intercept=fit_intercept)
@@ -45,7 +58,8 @@ SMOOTH = (
         SdcaClassifier("log_loss"),
         SdcaRegressor("squared_error"),
         SdcaRegressor("absolute_error"),
-    ]
+    ],
+    expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)

@@ -28,7 +28,7 @@ class _Conditional:
     ) -> None:
         self._method = method
         self._why_not = why_not
-        update_wrapper(self, method)
+        update_wrapper(cast(Any, self), method)
 
     def __get__(self, estimator: Any, owner: type) -> Any:
         if estimator is None:

@@ -196,7 +196,7 @@ class CertifiedLinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore
         )
         return self
 
-    @with_callbacks
+    @with_callbacks  # type: ignore[untyped-decorator]
     def _fit(
         self,
         X: Any,
@@ -236,14 +236,15 @@ class CertifiedLinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore
             if make_start is None
             else make_start(n_samples, n_problems)
         )
-        scores = self._scores(loss, classes)
+        followed = self._followed_by(loss, classes)
+        scores = followed if isinstance(followed, ScoreRun) else None
         tasks = None
         if hasattr(self, "_skl_callbacks"):
             tasks = FitTasks(self, X, y, sample_weight, classes)
         reporter = Reporter(
             type(self).__name__,
             as_verbose(self.verbose),
-            [told for told in (tasks, scores or self.callback) if told is not None],
+            [told for told in (tasks, followed) if told is not None],
             classes if n_problems > 1 else None,
             n_problems=n_problems,
             tol=tol,
@@ -286,8 +287,10 @@ class CertifiedLinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore
         reporter.finish(fits)
         return fits, reporter
 
-    def _scores(self, loss: LossInfo, classes: Any) -> ScoreRun | None:
-        """Return what follows the scores of this fit, if that is asked for."""
+    def _followed_by(
+        self, loss: LossInfo, classes: Any
+    ) -> Callable[[_core.Progress], object] | None:
+        """Return what the user wants to be called at each evaluation."""
         if isinstance(self.callback, ScoreHistory):
             return self.callback.begin(self, loss, classes)
         if self.callback is not None and not callable(self.callback):
@@ -295,7 +298,7 @@ class CertifiedLinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore
                 f"callback: found {self.callback!r}, expected a callable, a "
                 "ScoreHistory or None"
             )
-        return None
+        return self.callback
 
     def _restore(self, scores: ScoreRun, fits: list[_core.Fit]) -> None:
         """Go back to the models of the best scores, where that is asked for.

@@ -1089,12 +1089,11 @@ impl Visitor for Monotone<'_> {
             let (before, after) = (pair[0].certificate.primal, pair[1].certificate.primal);
             assert!(after <= before * (1.0 + 1e-13), "{} {pair:?}", L::NAME);
         }
-        let average = |average_from| Subgradient {
+        let last = Subgradient {
             output: Some(Output::Last),
-            average_from,
             ..Subgradient::default()
         };
-        let last = solve(&average(0.0), &problem, &every).certificate.primal;
+        let last = solve(&last, &problem, &every).certificate.primal;
         assert!(fit.certificate.primal <= last * (1.0 + 1e-13));
     }
 }
