@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -324,11 +325,17 @@ class _MeanLoss:
         self._param = loss_shape(loss, param)
 
     def __call__(self, model: Any, rows: _HeldOut) -> float:
-        scores = model._predictions(rows.data)[:, :1]
+        scores, targets = model._predictions(rows.data)[:, :1], rows.targets
+        weights = rows.weights
+        if rows.classes is not None:
+            # The core wants two classes, which few rows need not have. A loss of a
+            # class is one of the margin: each row has a mirror image of the same loss.
+            scores, targets = np.vstack([scores, -scores]), np.r_[targets, -targets]
+            weights = None if weights is None else np.r_[weights, weights]
         primal, _ = _core.objectives(
             np.ascontiguousarray(scores),
-            rows.targets,
-            sample_weight=rows.weights,
+            targets,
+            sample_weight=weights,
             loss=self._loss.name,
             loss_param=self._param,
             C=None,
@@ -393,9 +400,10 @@ class ScoreRun:
         first, value = next(iter(values.items()))
         if self._scores[first].is_loss:
             value = -value
-        if problem.best is None or value > problem.best.score:
-            problem.best = _Best(value, progress)
-        since = progress.epoch - problem.best.progress.epoch
+        best = problem.best
+        if best is None or value > best.score or math.isnan(best.score):
+            best = problem.best = _Best(value, progress)
+        since = progress.epoch - best.progress.epoch
         return self._patience is not None and since >= self._patience
 
     def _model(self, progress: Progress, rows: _HeldOut) -> Any:
