@@ -82,7 +82,9 @@ def test_a_terminal_shows_one_live_line(y, tol):
     shown = [line for line in live if "gap" in line]
     assert shown
     for line in shown:
-        assert re.match(r"\[SdcaClassifier\] +\d+% \|.*\| .*epoch \d+, gap \d", line)
+        assert re.match(
+            r"\[SdcaClassifier\] (class \d )?epoch \d+, relative gap \d.*\| +\d+%", line
+        )
     assert live[-1].strip() == ""
     assert threading.active_count() == before
 

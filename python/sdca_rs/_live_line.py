@@ -54,10 +54,9 @@ class LiveLine:
                 leave=False,
                 file=sys.stdout,
                 dynamic_ncols=True,
-                bar_format="{desc} {percentage:3.0f}% |{bar}| {postfix}",
+                bar_format="{desc} |{bar}| {percentage:3.0f}%",
             )
-        self._tol = tol
-        self._max_iter = max_iter
+        self._title = title
         self._ways = [Way(tol, max_iter) for _ in range(n_problems)]
         self._last = self._ways[0]
 
@@ -77,7 +76,9 @@ class LiveLine:
             share = done / len(self._ways)
             left = way.seconds * (1 - share) / share if share > 0 else None
         tail = "" if left is None else f", {_duration(left)} left"
-        self._bar.set_postfix_str(f"{where}, gap {way.gap:.1e}{tail}", refresh=True)
+        self._bar.set_description_str(
+            f"{self._title} {where}, relative gap {way.gap:.1e}{tail}", refresh=True
+        )
 
     def close(self) -> None:
         """Wipe the line."""
