@@ -115,9 +115,6 @@ class CertifiedLinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore
     # What the estimator is, if not for its loss to decide.
     _task: ClassVar[Literal["classification", "regression"] | None] = None
 
-    # For scikit-learn's HTML representation.
-    _doc_link_module = "sdca_rs"
-
     loss: str
     loss_param: float | None
     C: float
@@ -145,6 +142,7 @@ class CertifiedLinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore
     stop_reason_: Any
     history_: Any
     n_iter_: int
+    n_features_in_: int
 
     # Steps of the last fit, for each problem, and its lambda.
     _steps: list[float]
@@ -196,7 +194,7 @@ class CertifiedLinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore
         )
         return self
 
-    @with_callbacks  # type: ignore[untyped-decorator]
+    @with_callbacks
     def _fit(
         self,
         X: Any,
@@ -610,12 +608,12 @@ class CertifiedLinearModel(CallbackSupportMixin, BaseEstimator):  # type: ignore
             self.coef_ = dense if hasattr(self, "classes_") else dense.ravel()
         return self
 
-    @property
-    def _doc_link_template(self) -> str:
-        url = _docs_url()
-        return (
-            "" if url is None else url + "/api/{estimator_module}.{estimator_name}.html"
-        )
+    def _get_doc_link(self) -> str:
+        """Return the page of the class, for scikit-learn's HTML representation."""
+        url, cls = _docs_url(), type(self)
+        if url is None or not cls.__module__.startswith("sdca_rs."):
+            return ""
+        return f"{url}/api/sdca_rs.{cls.__name__}.html"
 
     def __getstate__(self) -> dict[str, Any]:
         state = cast(dict[str, Any], super().__getstate__())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from threading import Lock, get_ident
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +14,36 @@ from sdca_rs._core import Progress
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing: this scikit-learn has no callbacks."""
+    class CallbackSupportMixin:
+        """Takes scikit-learn's callbacks."""
+
+        def set_callbacks(self, *callbacks: Any) -> Self:
+            """Set callbacks, or without any forget them."""
+            return self
 
     def with_callbacks(method: _Method) -> _Method:
-        """Add a frame to the stack, as scikit-learn's decorator does."""
+        """Let callbacks end with the method."""
+        return method
 
-        @wraps(method)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return method(*args, **kwargs)
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+    except ImportError:
 
-        return cast(_Method, call)
+        class CallbackSupportMixin:
+            """Nothing: this scikit-learn has no callbacks."""
+
+        def with_callbacks(method):
+            """Add a frame to the stack, as scikit-learn's decorator does."""
+
+            @wraps(method)
+            def call(*args, **kwargs):
+                return method(*args, **kwargs)
+
+            return call
 
 
 __all__ = ["CallbackSupportMixin", "FitTasks", "with_callbacks"]

@@ -104,8 +104,8 @@ class SdcaClassifier(ClassifierMixin, Sdca):  # type: ignore[misc]
     history_: dict[str, NDArray[Any]] | list[dict[str, NDArray[Any]]]
 
     # The mixin has others, which know neither `Data` nor losses.
-    score = Sdca.score
-    __sklearn_tags__ = Sdca.__sklearn_tags__
+    score = Sdca.score  # pyright: ignore[reportAssignmentType]
+    __sklearn_tags__ = Sdca.__sklearn_tags__  # pyright: ignore[reportAssignmentType]
 
     def __init__(
         self,
@@ -242,8 +242,8 @@ class SdcaRegressor(RegressorMixin, Sdca):  # type: ignore[misc]
     history_: dict[str, NDArray[Any]]
 
     # The mixin has others, which know neither `Data` nor losses.
-    score = Sdca.score
-    __sklearn_tags__ = Sdca.__sklearn_tags__
+    score = Sdca.score  # pyright: ignore[reportAssignmentType]
+    __sklearn_tags__ = Sdca.__sklearn_tags__  # pyright: ignore[reportAssignmentType]
 
     def __init__(
         self,

@@ -30,7 +30,8 @@ class Sdca(CertifiedLinearModel):
     loss : str, default="hinge"
         What to minimise, by name: "hinge" is the support vector machine, "log"
         logistic regression, "squared" ridge regression, "quantile" quantile
-        regression. :func:`sdca_rs.losses` lists all with their formulas.
+        regression. :func:`sdca_rs.losses` lists all with their formulas. The names
+        that scikit-learn has for them are taken as well.
     loss_param : float, default=None
         The shape parameter of a loss that has one, such as the width of a Huber loss
         or the quantile of "quantile"; :func:`sdca_rs.losses` names it and the default.
@@ -54,7 +55,7 @@ class Sdca(CertifiedLinearModel):
         that can make results differ between runs.
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows. "balanced" gives every class the
-        same total weight.
+        same total weight; a class of weight 0 is absent.
     warm_start : bool, default=False
         Start from the dual values of the previous fit, which must have had the same
         rows and classes. Loss, regularisation and targets may differ.
@@ -132,7 +133,7 @@ class Sdca(CertifiedLinearModel):
         (of processor time), primal, dual, gap, support (number of dual values other
         than zero), and phase, what the steps before it were: "plain" (coordinate
         ascent), "sgd" (a first epoch), "momentum", "proximal" (the outer loop) or
-        "newton".
+        "newton". A :class:`sdca_rs.ScoreHistory` adds its scores.
     classes_ : ndarray of shape (n_classes,)
         The classes; classifiers only.
     n_features_in_ : int
@@ -142,6 +143,7 @@ class Sdca(CertifiedLinearModel):
 
     See Also
     --------
+    SdcaClassifier, SdcaRegressor : The same for one task each, with types for it.
     certify : The certificate of any fitted linear model.
     sklearn.svm.LinearSVC : Regularises the intercept; stops without a certificate.
     sklearn.linear_model.LogisticRegression : The loss "log" by other methods.
