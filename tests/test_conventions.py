@@ -1,7 +1,12 @@
-"""scikit-learn's conventions, on the version that is installed.
+r"""scikit-learn's conventions, on the version that is installed.
 
-Where versions differ, the oracle is an estimator of scikit-learn itself. How to run
-this file on the oldest supported version is told in CONTRIBUTING.md.
+Where versions differ, the oracle is an estimator of scikit-learn itself. On the oldest
+supported version::
+
+    python -m venv build/oldest
+    build/oldest/bin/pip install ".[test]" "scikit-learn==1.6.*" "pandas<3"
+    build/oldest/bin/python -m pytest -p no:cacheprovider tests/test_conventions.py \
+        tests/test_first_fit.py tests/test_progress.py tests/test_score_history.py
 """
 
 import re

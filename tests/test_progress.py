@@ -267,8 +267,8 @@ def test_classes_are_tasks_that_have_the_epochs(callbacks, n_jobs):
     assert recorder.metadata["sample_weight"] is weights
     # One class after the other, and then the whole.
     if n_jobs == 1:
-        ends = [task for kind, task, _ in recorder.events if kind == "end"]
-        assert [task for task in ends if task in classes] == classes
+        events = [(task, kind) for kind, task, _ in recorder.events if task in classes]
+        assert events == [(task, kind) for task in classes for kind in ("begin", "end")]
     (kind, task, fitted) = recorder.events[-2]
     assert (kind, task) == ("end", ("fit 0",))
     np.testing.assert_array_equal(fitted.coef_, model.coef_)
