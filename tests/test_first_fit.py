@@ -597,6 +597,16 @@ def test_a_given_start_takes_precedence_over_a_warm_one():
     assert model._steps == again._steps
 
 
+@pytest.mark.parametrize("learning_rate", ["pegasos", "constant", "invscaling"])
+def test_a_start_at_0_is_a_cold_one(learning_rate):
+    model = Pegasos(learning_rate=learning_rate, tol=0, max_iter=3, random_state=0)
+    cold = clone(model).fit(IRIS, SPECIES)
+    model.fit(IRIS, SPECIES, coef_init=np.zeros((3, 4)), intercept_init=np.zeros(3))
+    np.testing.assert_allclose(model.coef_, cold.coef_, rtol=1e-12)
+    np.testing.assert_allclose(model.intercept_, cold.intercept_, rtol=1e-12)
+    assert model._steps == cold._steps
+
+
 @pytest.mark.parametrize(
     ("start", "message"),
     [
