@@ -397,6 +397,7 @@ def messages_of(call, *models):
         IRIS + 1j,
         FRAME[["b", "a", "c", "d"]],
         FRAME.rename(columns={"a": "e"}),
+        FRAME.assign(e="text"),
         pl.DataFrame(IRIS[:, :3], schema=NAMES[:3]),
         [[1, 2], [3]],
     ],

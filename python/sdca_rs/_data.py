@@ -55,8 +55,9 @@ def validate_X(
             ensure_all_finite=require_finite,
         )
     except (TypeError, ValueError) as error:
-        # scikit-learn's own messages are what its users know.
-        found = None if is_sparse(X) else _find_text(X)
+        # scikit-learn's own messages are what its users know. This one is numpy's.
+        is_text = "could not convert string" in str(error) and not is_sparse(X)
+        found = _find_text(X) if is_text else None
         if found is None:
             raise
         column, text = found
@@ -375,9 +376,11 @@ class Labels:
             self.numbers = is_second.view(np.int8)
             return
         with naming("y", "class labels, or numbers, one for each row of X"):
-            # It is for scikit-learn to say what labels are, but not to warn that they
-            # are many: see `warn_of_many_classes`.
-            kind = type_of_target(y, input_name="y")
+            # The first rows tell scikit-learn what `y` is, but for fractions. Of more,
+            # some versions would warn: see `warn_of_many_classes`.
+            kind = type_of_target(y[:20], input_name="y")
+            if y.dtype.kind == "f" and (y != np.floor(y)).any():
+                kind = "continuous"
             if kind not in ("binary", "multiclass"):
                 raise ValueError(
                     f"Unknown label type: {kind}. Maybe you are trying to fit a "
