@@ -52,6 +52,7 @@ MECHANISMS = (
     "Sample",
     "Rows",
     "ConjugateGradients",
+    "PredictedDual",
     "ModifiedSgd",
 )
 # Fits that take longer than this are left out, and turns that end sooner are repeated.

@@ -49,6 +49,24 @@ impl<'a> LinePoint<'a> {
     }
 }
 
+/// A step of Newton's method, from `p_i` to `p_i + d_i`, for which the curvature of row `i` was
+/// taken to be `h_i`, given as `c_i h_i / W`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewtonStep<'a> {
+    pub(crate) p: &'a [f64],
+    pub(crate) d: &'a [f64],
+    pub(crate) curvatures: &'a [f64],
+    pub(crate) total_weight: f64,
+}
+
+impl NewtonStep<'_> {
+    /// `h_i` of a row of weight `c`.
+    #[inline(always)]
+    fn h(&self, curvature: f64, c: f64) -> f64 {
+        self.total_weight * curvature / c
+    }
+}
+
 /// A loss whose type is known only at run time. See [`Loss`] for the meaning of the individual
 /// functions.
 pub(crate) trait LossBlocks: Send + Sync {
@@ -171,6 +189,18 @@ pub(crate) trait LossBlocks: Send + Sync {
         targets: TargetBlock<'_>,
         d: &mut [f64],
     );
+
+    /// An estimate of `sum_i c_i (phi(p_i + d_i; y_i) + phi*(-f_i; y_i) + f_i (p_i + d_i))` for the
+    /// dual values `f_i` that a step predicts, where `a_i` minimise the terms. Infinite if a value
+    /// leaves its range.
+    ///
+    /// The conjugate is taken for a parabola between `f_i` and `a_i` if both are on a curved piece;
+    /// if not, the estimate is infinite, because at a kink of the conjugate the term may be much
+    /// larger.
+    fn predicted_gap(&self, step: NewtonStep<'_>, a: &[f64], targets: TargetBlock<'_>) -> f64;
+
+    /// `a_i = f_i`, see [`Self::predicted_gap`], and 0 for rows of weight 0.
+    fn predicted_values(&self, step: NewtonStep<'_>, targets: TargetBlock<'_>, a: &mut [f64]);
 }
 
 /// `sum_i c_i a_i d_i`.
@@ -227,6 +257,13 @@ fn target_as_prediction<L: Loss>(y: f64) -> f64 {
         Link::Log if y > 0.0 => y.ln(),
         Link::Log => 0.0,
     }
+}
+
+/// The dual value after a step on which the slope of the loss is taken to be linear:
+/// `-phi'(p; y) - h d`.
+#[inline(always)]
+fn predicted<L: Loss>(loss: &L, p: f64, d: f64, h: f64, y: f64) -> f64 {
+    -loss.slope(p, y) - h * d
 }
 
 /// One row of a proximal step: its centre and its target.
@@ -496,6 +533,54 @@ impl<L: Loss> LossBlocks for L {
             } else {
                 0.0
             };
+        }
+    }
+
+    fn predicted_gap(
+        &self,
+        step: NewtonStep<'_>,
+        a: &[f64],
+        TargetBlock { y, c }: TargetBlock<'_>,
+    ) -> f64 {
+        let term = |p, d, h, a, y| {
+            let f = predicted(self, p, d, h, y);
+            let (low, high) = Loss::dual_range(self, y);
+            let (of_f, of_a) = (Loss::curvature(self, f, y), Loss::curvature(self, a, y));
+            let gap = 0.5 * (f - a) * (f - a) / of_f.max(of_a);
+            let is_known = low <= f && f <= high && of_f > 0.0 && of_a > 0.0;
+            let gap = if is_known { gap } else { f64::INFINITY };
+            if f == a { 0.0 } else { gap }
+        };
+        let level = Level::best();
+        let (p, d, k) = (step.p, step.d, step.curvatures);
+        let [gap] = match c {
+            None => lanes::sum(level, [p, d, k, a, y], |[p, d, k, a, y]| {
+                [term(p, d, step.h(k, 1.0), a, y)]
+            }),
+            Some(c) => lanes::sum(level, [p, d, k, a, y, c], |[p, d, k, a, y, c]| {
+                let gap = c * term(p, d, step.h(k, c), a, y);
+                [if c == 0.0 { 0.0 } else { gap }]
+            }),
+        };
+        gap
+    }
+
+    fn predicted_values(
+        &self,
+        step: NewtonStep<'_>,
+        TargetBlock { y, c }: TargetBlock<'_>,
+        a: &mut [f64],
+    ) {
+        let level = Level::best();
+        let (p, d, k) = (step.p, step.d, step.curvatures);
+        match c {
+            None => lanes::map(level, [p, d, k, y], a, |[p, d, k, y]| {
+                predicted(self, p, d, step.h(k, 1.0), y)
+            }),
+            Some(c) => lanes::map(level, [p, d, k, y, c], a, |[p, d, k, y, c]| {
+                let value = predicted(self, p, d, step.h(k, c), y);
+                if c == 0.0 { 0.0 } else { value }
+            }),
         }
     }
 }

@@ -118,6 +118,7 @@ pub(crate) enum Mechanism {
     Sample,
     Rows,
     ConjugateGradients,
+    PredictedDual,
     ModifiedSgd,
     Together,
 }

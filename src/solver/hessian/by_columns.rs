@@ -21,7 +21,12 @@ impl Hessian<'_, '_, '_> {
         context: &mut RunContext<'_>,
     ) -> Result<Vec<f64>, Error> {
         let (rows, columns) = (self.design.problem.rows(), self.design.columns);
-        let Memory { system, gram, .. } = memory;
+        let Memory {
+            system,
+            gram,
+            solves_gram,
+            ..
+        } = memory;
         self.factor(system, gram, context)?;
         let mut direction: Vec<f64> = gradient.iter().map(|g| -g).into_vec();
         let room = precision * precision * dot(gradient, gradient);
@@ -30,6 +35,8 @@ impl Hessian<'_, '_, '_> {
             self.solve_again(&mut direction, system, context)?;
         } else {
             system.solve(&mut direction);
+            let is_quadratic = self.design.problem.loss().is_quadratic();
+            *solves_gram = outer_work(rows, columns).1 && remainder == 0.0 && !is_quadratic;
         }
         Ok(direction)
     }

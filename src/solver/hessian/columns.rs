@@ -116,6 +116,11 @@ pub(crate) struct Gram {
 const LEFT: f64 = 1e-3;
 
 impl Gram {
+    /// The weights with which the sum was computed; none for a quadratic loss.
+    pub(super) fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
     /// Computes the sum for other weights and adds it to the system. Only rows whose weight differs by more than
     /// the fraction `precision` are added again. With an intercept the rows are centred at `mu`.
     pub(crate) fn update(

@@ -40,6 +40,8 @@ use sample::Sample;
 pub(crate) struct Memory {
     system: SymmetricSystem,
     gram: Gram,
+    /// Whether the last direction is the solution of the system that `gram` has the sum of.
+    solves_gram: bool,
     /// The sample; `None` if samples do not suit the loss, or have been given up.
     pub(crate) sample: Option<Sample>,
 }
@@ -50,6 +52,12 @@ impl Memory {
             sample: sample::suits(loss).then(Sample::default),
             ..Self::default()
         }
+    }
+
+    /// The weights `r` of the system that the last direction solves, if they are kept: a row whose
+    /// weight has changed little has an old one.
+    pub(crate) fn solved_weights(&self) -> Option<&[f64]> {
+        self.solves_gram.then(|| self.gram.weights())
     }
 }
 
@@ -69,6 +77,7 @@ impl Hessian<'_, '_, '_> {
         memory: &mut Memory,
         context: &mut RunContext<'_>,
     ) -> Result<Vec<f64>, Error> {
+        memory.solves_gram = false;
         let count = self.weights.iter().filter(|&&r| r > 0.0).count();
         if count == 0 {
             // Nothing limits the intercept: the line search finds how far it should go.
