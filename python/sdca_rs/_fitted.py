@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from sdca_rs import _export, _model_file, _summary
+from sdca_rs._data import Floats, is_sparse, one_vs_rest, validate_y, weighed_labels
+from sdca_rs._losses import require_loss
+
+# Targets of each model, weights of the rows, and the classes if there are any.
+Targets: TypeAlias = tuple[list[Floats], Floats | None, NDArray[Any] | None]
 
 
 class _DualValues:
@@ -37,9 +42,55 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
     if not TYPE_CHECKING:
         dual_coef_ = _DualValues()
 
+    loss: str
+    class_weight: Any
+    tol: float
+
+    # Of the targets of the fit: those of 2 have a column for each model, if that is
+    # possible at all.
+    _target_ndim: int = 1
+    _takes_matrix: ClassVar[bool] = False
+
+    # An intercept that is regularised is this number times the coefficient of a column
+    # that has it in all rows. None stands for an intercept that is not, or for none.
+    _constant: float | None = None
+
     def _check_model(self) -> None:
         """Check that there is a model, of the kind that the loss demands."""
         raise NotImplementedError
+
+    def _check_settings(self) -> None:
+        """Check the parameters without which a stored model cannot predict."""
+        require_loss(self.loss)
+
+    def _classifies(self) -> bool:
+        """Whether a model of this has classes."""
+        return require_loss(self.loss).task == "classification"
+
+    def _targets_of(self, y: Any, weights: Floats | None, n_samples: int) -> Targets:
+        """Say what ``y`` and the weights of the rows are to each model."""
+        y = validate_y(y, n_samples, numeric=not self._classifies())
+        if not self._classifies():
+            return [y], weights, None
+        labels, weights = weighed_labels(y, weights, self.class_weight)
+        return one_vs_rest(labels), weights, labels.classes
+
+    def _in_shape(self, coef: Any, intercepts: Floats) -> dict[str, Any]:
+        """Return attributes made of a row and an entry for each model."""
+        if self._classifies():
+            return {"coef_": coef, "intercept_": intercepts}
+        return {
+            "coef_": coef if is_sparse(coef) else coef[0],
+            "intercept_": float(intercepts[0]),
+        }
+
+    def _stock(self) -> _export.Stock:
+        """Return scikit-learn's class, and its parameters, for this model."""
+        return _export.stock_of(self)
+
+    def _tolerance(self) -> str:
+        """Say which share of the objective the gap was to reach."""
+        return f"tol {self.tol:.1e}"
 
     def to_sklearn(self) -> Any:
         """Return a fitted estimator of scikit-learn that predicts the same.
