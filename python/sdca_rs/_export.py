@@ -77,6 +77,7 @@ def to_sklearn(model: Any) -> Any:
         stock.coef_ = model.coef_.copy()
     else:
         stock.coef_ = coefs.copy() if np.ndim(stock.coef_) == 2 else coefs[0].copy()
+    # Also where scikit-learn has 0.0 for all, in which skl2onnx does not believe.
     stock.intercept_ = (
         intercepts.copy() if np.ndim(stock.intercept_) else np.float64(intercepts[0])
     )

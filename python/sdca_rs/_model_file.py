@@ -18,7 +18,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sdca_rs._data import Floats, is_sparse
-from sdca_rs._losses import require_loss
 
 if TYPE_CHECKING:
     from sdca_rs._base import CertifiedLinearModel
@@ -306,14 +305,14 @@ def _model_of(record: Any) -> CertifiedLinearModel:
     classes = _classes_of(record["classes"]) if is_classifier else None
     _has_keys("training", record["training"], _TRAINING)
     n_problems = _n_problems(model, record, classes)
+    coef = _coef_of(record["coef"], n_problems, n_features)
+    intercepts = _floats("intercept", record["intercept"], n_problems)
     if classes is not None:
         fitted["classes_"] = classes
     fitted |= _training_of(record["training"], n_problems)
     if record["certificate"] is not None:
         fitted |= _certificate_of(record["certificate"], n_problems)
     model.__dict__.update(fitted)
-    coef = _coef_of(record["coef"], n_problems, n_features)
-    intercepts = _floats("intercept", record["intercept"], n_problems)
     model.__dict__.update(model._in_shape(coef, intercepts))
     return model
 

@@ -168,7 +168,7 @@ def coef_table(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> A
         import pandas as pd
     except ImportError:
         types = [(name, column.dtype) for name, column in columns.items()]
-        table = np.empty(values.size, dtype=types)
+        table = np.empty(coefs.size, dtype=types)
         for name, column in columns.items():
             table[name] = column
         return table
