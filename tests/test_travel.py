@@ -3,6 +3,8 @@
 import builtins
 import json
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -462,6 +464,22 @@ def test_what_a_file_cannot_hold_is_refused(tmp_path):
         with pytest.raises(TypeError, match=r"^classes_: found labels of type"):
             model.save(path)
     assert not path.exists()
+
+
+def test_the_schema_has_the_keys_of_a_file(tmp_path):
+    page = (Path(__file__).parents[1] / "docs" / "model_format.md").read_text()
+    (schema,) = re.findall(r"```json\n(.*?)```", page, flags=re.S)
+    schema = json.loads(schema)
+    fitted("log", 3)[0].save(tmp_path / "model.json")
+    record = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))
+    assert schema["required"] == list(schema["properties"]) == list(record)
+    for key in ("classes", "coef", "training", "certificate"):
+        part = schema["properties"][key]
+        assert part["required"] == list(part["properties"]) == list(record[key])
+        assert part["additionalProperties"] is False
+        assert f"`{key}`" in page
+        for name in record[key]:
+            assert f"`{name}`" in page
 
 
 @pytest.fixture(scope="module")
