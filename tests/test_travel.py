@@ -1166,6 +1166,16 @@ def test_a_drop_in_comes_back_to_the_last_bit(drop, tmp_path):
     np.testing.assert_array_equal(again.coef_, model.coef_)
 
 
+@pytest.mark.parametrize("alpha", [[1, 2.5], (1.0, 2.0), np.array([3.0]), np.array(2)])
+def test_all_kinds_of_alpha_come_back(alpha, tmp_path):
+    X = make_rows()
+    model = drop_in.Ridge(alpha=alpha).fit(X, X[:, :2])
+    model.save(tmp_path / "model.json")
+    loaded = load(tmp_path / "model.json")
+    assert_same_model(model, loaded)
+    assert loaded.summary() == model.summary()
+
+
 def test_sparse_coefficients_of_a_drop_in(drop, tmp_path):
     model, X, y = drop
     expected = model.fit(X, y).predict(X)

@@ -178,9 +178,10 @@ def _param_to_json(name: str, value: Any) -> Any:
     # No limit, and no penalty: JSON has no infinity.
     if name in ("max_time", "intercept_scaling") and value == math.inf:
         return None
-    # One for each target.
-    if name == "alpha" and np.ndim(value):
-        return [_scalar(name, entry) for entry in np.ravel(value).tolist()]
+    # Of several targets there may be one for each.
+    if name == "alpha" and isinstance(value, list | tuple | np.ndarray):
+        entries = np.ravel(value).tolist()
+        return [_scalar(name, entry) for entry in entries]
     # Nor has it keys but strings.
     if name == "class_weight" and isinstance(value, Mapping):
         return [[_scalar(name, entry) for entry in pair] for pair in value.items()]
