@@ -167,12 +167,6 @@ class _DropIn(CertifiedLinearModel):
         self._warn_not_converged(fits)
         return self
 
-    def _check_settings(self) -> None:
-        for name, rule in {**_RULES, **self._rules}.items():
-            value = getattr(self, name)
-            if not rule.accepts(value):
-                raise ValueError(f"{name}: found {value!r}, expected {rule.expected}")
-
     def _run(self, given: Given, y: Any, sample_weight: Any) -> list[Fit]:
         """Fit one model, or one for each class against the rest."""
         weights = given.weigh(sample_weight)
@@ -246,6 +240,12 @@ class _DropIn(CertifiedLinearModel):
         if np.ndim(shaped["intercept_"]) == 0:
             shaped["intercept_"] = np.float64(shaped["intercept_"])
         return shaped
+
+    def _check_settings(self) -> None:
+        for name, rule in {**_RULES, **self._rules}.items():
+            value = getattr(self, name)
+            if not rule.accepts(value):
+                raise ValueError(f"{name}: found {value!r}, expected {rule.expected}")
 
     def _stock(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         known = self._original().get_params()
