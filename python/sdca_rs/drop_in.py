@@ -259,6 +259,9 @@ class _DropIn(CertifiedLinearModel):
         if params.get("intercept_scaling") == np.inf:
             # scikit-learn's has to be finite.
             del params["intercept_scaling"]
+        if np.ndim(params.get("alpha", 0)):
+            # Older versions of scikit-learn take no list.
+            params["alpha"] = np.array(params["alpha"], dtype=np.float64)
         return self._original, params
 
     def _tolerance(self) -> str:
