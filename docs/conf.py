@@ -82,7 +82,11 @@ numpydoc_show_class_members = False
 def own_members(module: str, name: str, kind: str) -> list[str]:
     """Return the documented methods, or attributes, that the package gives a class."""
     cls = getattr(importlib.import_module(module), name)
-    return [member for member in dir(cls) if kind_of(cls, member) == kind]
+    members = [member for member in dir(cls) if kind_of(cls, member) == kind]
+    if cls.__module__ != "sdca_rs.drop_in":
+        return members
+    # Whether there is predict_proba depends on the loss, which here is known.
+    return [member for member in members if hasattr(cls(), member)]
 
 
 def kind_of(cls: type, name: str) -> str:

@@ -578,3 +578,16 @@ def test_certify_knows_the_objective_where_it_is_that_of_sdca():
     model = drop_in.RidgeClassifier().fit(X, THREE)
     with pytest.raises(ValueError, match="objective that is not known"):
         certify(model, X, THREE)
+
+
+@pytest.mark.parametrize("name", ["LinearSVC", "LinearSVR"])
+def test_certify_compares_a_regularised_intercept_with_the_best_free_one(name):
+    # Far from the origin the penalty on the intercept matters.
+    rows, y = X + 3, TARGETS[name]
+    model = ours(name, C=0.01).fit(rows, y)
+    proof = certify(model, rows, y, tol=1e-9)
+    loss = "squared_hinge" if name == "LinearSVC" else "epsilon_insensitive"
+    shape = {} if name == "LinearSVC" else {"loss_param": 0.0}
+    best = Sdca(loss, C=0.01, tol=1e-9, random_state=0, **shape).fit(rows, y)
+    assert proof.objective > 1.0001 * best.objective_
+    assert_allclose(proof.dual_objective, best.dual_objective_, rtol=1e-8)

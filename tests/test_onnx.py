@@ -4,10 +4,11 @@ import numpy as np
 import onnxruntime
 import pytest
 from skl2onnx import to_onnx
+from sklearn.base import clone, is_classifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sdca_rs import Sdca, losses
+from sdca_rs import Sdca, drop_in, losses
 
 LABELS = [np.array(["ham", "eggs", "spam"]), np.array([-1, 3, 7])]
 
@@ -81,3 +82,37 @@ def test_targets(loss, X):
     model = Sdca(loss, random_state=0).fit(X, y)
     [predicted] = run(model.to_sklearn(), X)
     np.testing.assert_allclose(predicted.ravel(), model.predict(X), rtol=1e-10)
+
+
+DROP_INS = {
+    "LinearSVC": (drop_in.LinearSVC(), 1),
+    "LogisticRegression": (drop_in.LogisticRegression(), 1),
+    "LogisticRegression, liblinear": (
+        drop_in.LogisticRegression(solver="liblinear"),
+        1,
+    ),
+    "RidgeClassifier": (drop_in.RidgeClassifier(), 1),
+    "LinearSVR": (drop_in.LinearSVR(), 1),
+    "Ridge": (drop_in.Ridge(), 1),
+    "Ridge, targets": (drop_in.Ridge(), 2),
+    "QuantileRegressor": (drop_in.QuantileRegressor(penalty="l2", alpha=0.01), 1),
+}
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("name", DROP_INS)
+def test_drop_in_classes(name, fit_intercept, X):
+    model, n_targets = DROP_INS[name]
+    model = clone(model).set_params(fit_intercept=fit_intercept)
+    y = np.column_stack([X @ [1, 2, 0, 0], X @ [0, 0, 1, 1]]) + 0.3
+    if is_classifier(model):
+        y = y > 0.3
+    model.fit(X, y[:, 0] if n_targets == 1 else y)
+    needs_scores = isinstance(model, drop_in.LinearSVC | drop_in.RidgeClassifier)
+    options = {"raw_scores": True} if needs_scores else {}
+    found, *_ = run(model.to_sklearn(), X, **options)
+    expected = model.predict(X)
+    if is_classifier(model):
+        assert (found == expected).all()
+    else:
+        np.testing.assert_allclose(found.reshape(expected.shape), expected, atol=1e-10)

@@ -73,6 +73,27 @@ def test_the_readme_shows_the_record_of_first_fits():
     assert set(lines) <= set(text_of("README.md").splitlines())
 
 
+def anchors(text):
+    """Return the anchors that GitHub, and myst, give to the headings of a page."""
+    text = re.sub(r"```.*?```", "", text, flags=re.S)
+    heads = re.findall(r"^#+ (.+)$", text, flags=re.M)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "ROADMAP.md"])
+def test_links_of_a_page_lead_somewhere(page):
+    text = text_of(page)
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    links += re.findall(r'(?:src|srcset|href)="([^"]+)"', text)
+    inside = [link for link in links if not re.match(r"\w+:", link)]
+    assert inside
+    for link in inside:
+        path, _, anchor = link.partition("#")
+        assert (ROOT / path).exists(), link
+        if anchor:
+            assert anchor in anchors(text_of(path or page)), link
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/benchmarks.md", "docs/index.md"])
 def test_pages_sum_up_the_comparison_as_its_record_does(page):
     record = text_of("benches/record/compare-full.md")

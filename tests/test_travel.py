@@ -3,12 +3,14 @@
 import builtins
 import json
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import minimize
-from sklearn.base import clone
+from scipy.optimize import minimize, minimize_scalar
+from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -22,6 +24,7 @@ from sdca_rs import (
     Sdca,
     Subgradient,
     certify,
+    drop_in,
     load,
     losses,
 )
@@ -255,7 +258,10 @@ def assert_same_model(one, other):
     """Compare all bits of what a file holds."""
     assert type(one) is type(other)
     lost = {"callback": None}
-    assert {**one.get_params(), **lost} == {**other.get_params(), **lost}
+    params, others = ({**each.get_params(), **lost} for each in (one, other))
+    # Of several targets, `alpha` is an array after loading.
+    np.testing.assert_array_equal(params.pop("alpha", None), others.pop("alpha", None))
+    assert params == others
     for name in (
         "coef_",
         "intercept_",
@@ -270,6 +276,9 @@ def assert_same_model(one, other):
         "_steps",
         "_lam",
         "_total_weight",
+        "_constant",
+        "_target_ndim",
+        "solver_",
     ):
         assert hasattr(one, name) == hasattr(other, name), name
         if hasattr(one, name):
@@ -457,6 +466,22 @@ def test_what_a_file_cannot_hold_is_refused(tmp_path):
     assert not path.exists()
 
 
+def test_the_schema_has_the_keys_of_a_file(tmp_path):
+    page = (Path(__file__).parents[1] / "docs" / "model_format.md").read_text()
+    (schema,) = re.findall(r"```json\n(.*?)```", page, flags=re.S)
+    schema = json.loads(schema)
+    fitted("log", 3)[0].save(tmp_path / "model.json")
+    record = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))
+    assert schema["required"] == list(schema["properties"]) == list(record)
+    for key in ("classes", "coef", "training", "certificate"):
+        part = schema["properties"][key]
+        assert part["required"] == list(part["properties"]) == list(record[key])
+        assert part["additionalProperties"] is False
+        assert f"`{key}`" in page
+        for name in record[key]:
+            assert f"`{name}`" in page
+
+
 @pytest.fixture(scope="module")
 def record(tmp_path_factory):
     """What a file holds of a model with three classes."""
@@ -545,10 +570,18 @@ MALFORMED = [
     (changed("intercept", [0.0]), "intercept: found 1 entries, expected 3"),
     (changed("training", "lam", 0), "training: found .*expected numbers > 0"),
     (changed("training", "lam", "1"), "training: found '1'"),
+    (changed("training", "lam", [1.0]), "training.lam: found 1 entries, expected 3"),
     (changed("training", "total_weight", -1), "training: found"),
+    (changed("training", "intercept_scaling", 0), "training: found"),
+    (changed("training", "target_ndim", 2), "target_ndim: found 2, expected 1 for"),
+    (changed("training", "target_ndim", None), "target_ndim: found None, expected int"),
+    (changed("training", KeyError), "the file: found no training"),
+    (changed("training", "target_ndim", KeyError), "training: found no target_ndim"),
     (changed("training", "steps", [-1, 0, 0]), "training: found"),
     (changed("certificate", []), "certificate: found "),
     (changed("certificate", "n_iter", 1.5), "certificate.n_iter: found 1.5"),
+    (changed("certificate", "n_iter", [1]), "certificate.n_iter: found 1 entries"),
+    (changed("certificate", "n_iter", [1, 2, "3"]), "certificate.n_iter: found '3'"),
     (changed("certificate", "objective", [1]), "certificate.objective: found 1 entr"),
     (
         changed("certificate", "objective", ["a"] * 3),
@@ -1036,3 +1069,310 @@ def test_max_features_is_a_count():
         model.summary(max_features=-1)
     with pytest.raises(TypeError, match=r"^max_features: found 1.5"):
         model.summary(max_features=1.5)
+
+
+# The classes of `drop_in`
+
+
+def make_drop_ins():
+    X = make_rows()
+    two, three = (make_targets(X, "log", k) for k in (2, 3))
+    numbers = make_targets(X, "squared")
+    matrix = np.column_stack([numbers, np.abs(numbers), X @ [1, 2, 3, 4]])
+    labels = (matrix > [2, 3, 4]).astype(int)
+    return {
+        "svc": (drop_in.LinearSVC(), two),
+        "svc, 3 classes": (
+            drop_in.LinearSVC("l2", "hinge", intercept_scaling=5, class_weight={}),
+            three,
+        ),
+        "svc, free": (drop_in.LinearSVC(intercept_scaling=np.inf), three),
+        "svc, none": (drop_in.LinearSVC(fit_intercept=False), three),
+        "svr": (drop_in.LinearSVR(epsilon=0.1, C=0.1), numbers),
+        "svr, none": (drop_in.LinearSVR(fit_intercept=False, C=0.1), numbers),
+        "log": (drop_in.LogisticRegression(C=0.3, class_weight="balanced"), two),
+        "log, liblinear": (
+            drop_in.LogisticRegression(solver="liblinear", intercept_scaling=0.3),
+            two,
+        ),
+        "quantile": (
+            drop_in.QuantileRegressor(penalty="l2", alpha=0.1, quantile=0.3),
+            numbers,
+        ),
+        "ridge": (drop_in.Ridge(alpha=2.0), numbers),
+        "ridge, column": (drop_in.Ridge(), numbers[:, np.newaxis]),
+        "ridge, matrix": (drop_in.Ridge(alpha=[1.0, 2.0, 30.0]), matrix),
+        "ridge, matrix, none": (drop_in.Ridge(fit_intercept=False), matrix),
+        "classes": (drop_in.RidgeClassifier(), two),
+        "3 classes": (drop_in.RidgeClassifier(class_weight="balanced"), three),
+        "labels": (drop_in.RidgeClassifier(alpha=[1.0, 2.0, 30.0]), labels),
+        "2 labels": (drop_in.RidgeClassifier(fit_intercept=False), labels[:, :2]),
+    }
+
+
+DROP_INS = make_drop_ins()
+
+
+@pytest.fixture(params=DROP_INS)
+def drop(request):
+    """Return a model that is not fitted, rows and targets."""
+    model, y = DROP_INS[request.param]
+    return clone(model), make_rows(), y
+
+
+def test_the_stock_estimator_of_a_drop_in_is_its_original(drop):
+    model, X, y = drop
+    stock = model.fit(X, y).to_sklearn()
+    assert type(stock).__name__ == type(model).__name__
+    assert type(stock).__module__.startswith("sklearn.")
+    for rows in (X, sp.csr_array(X)):
+        for method in ("predict", "decision_function", "predict_proba"):
+            assert hasattr(stock, method) == hasattr(model, method)
+            if not hasattr(model, method):
+                continue
+            ours, theirs = (getattr(each, method)(rows) for each in (model, stock))
+            assert ours.shape == theirs.shape
+            if ours.dtype.kind == "f":
+                np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+            else:
+                assert (ours == theirs).all()
+    expected = {**stock.get_params(), **model.get_params()}
+    if model.get_params().get("intercept_scaling") == np.inf:
+        expected["intercept_scaling"] = 1
+    for name, value in stock.get_params().items():
+        assert np.all(value == expected[name]) or name in ("penalty", "l1_ratio")
+    if not isinstance(model, drop_in.QuantileRegressor):
+        again = clone(stock).fit(X, y)
+        assert again.coef_.shape == stock.coef_.shape
+        off = 0.05 if model.get_params().get("intercept_scaling") == np.inf else 0.01
+        np.testing.assert_allclose(again.coef_, stock.coef_, atol=off)
+
+
+def test_a_drop_in_comes_back_to_the_last_bit(drop, tmp_path):
+    model, X, y = drop
+    model.fit(X, y).save(tmp_path / "model.json")
+    record = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))
+    assert record["estimator"] == f"drop_in.{type(model).__name__}"
+    loaded = load(tmp_path / "model.json")
+    assert_same_model(model, loaded)
+    assert (loaded.predict(X) == model.predict(X)).all()
+    loaded.save(tmp_path / "again.json")
+    first, second = (tmp_path / f"{name}.json" for name in ("model", "again"))
+    assert first.read_bytes() == second.read_bytes()
+    assert loaded.summary() == model.summary()
+    bounds, expected = (each.coef_table()["max_error"] for each in (loaded, model))
+    np.testing.assert_array_equal(bounds, expected)
+    again = loaded.fit(X, y)
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+
+
+@pytest.mark.parametrize("alpha", [[1, 2.5], (1.0, 2.0), np.array([3.0]), np.array(2)])
+def test_all_kinds_of_alpha_come_back(alpha, tmp_path):
+    X = make_rows()
+    model = drop_in.Ridge(alpha=alpha).fit(X, X[:, :2])
+    model.save(tmp_path / "model.json")
+    loaded = load(tmp_path / "model.json")
+    assert_same_model(model, loaded)
+    assert loaded.summary() == model.summary()
+
+
+def test_sparse_coefficients_of_a_drop_in(drop, tmp_path):
+    model, X, y = drop
+    expected = model.fit(X, y).predict(X)
+    shape = model.coef_.shape
+    model.sparsify().save(tmp_path / "model.json")
+    loaded = load(tmp_path / "model.json")
+    assert_same_model(model, loaded)
+    stock = model.to_sklearn().predict(X)
+    if is_classifier(model):
+        assert (stock == expected).all()
+    else:
+        np.testing.assert_allclose(stock, expected, atol=1e-12)
+    assert loaded.densify().coef_.shape == shape
+
+
+LOSSES = {
+    "hinge": lambda p, t, _: np.maximum(0, 1 - t * p),
+    "squared_hinge": lambda p, t, _: np.maximum(0, 1 - t * p) ** 2,
+    "log": lambda p, t, _: np.logaddexp(0, -t * p),
+    "squared": lambda p, t, _: (p - t) ** 2 / 2,
+    "epsilon_insensitive": lambda p, t, eps: np.maximum(0, abs(p - t) - eps),
+    "quantile": lambda p, t, q: np.maximum(q * (t - p), (q - 1) * (t - p)),
+}
+
+
+@pytest.mark.parametrize("with_dual", [True, False])
+@pytest.mark.parametrize("size", [1e-3, 0.3])
+def test_the_optimum_of_a_drop_in_is_within_the_bounds(drop, size, with_dual):
+    """At other coefficients, with the objective there and the best lower bound."""
+    model, X, y = drop
+    weights = np.random.default_rng(5).uniform(0.5, 2.0, size=len(X))
+    best = model.fit(X, y, weights).coef_table(X, y, sample_weight=weights)
+    constant, loss = model._constant, LOSSES[model.loss]
+    targets, counts, _ = model._targets_of(y, weights, len(X))
+    coefs, intercepts = model._models()
+    lams = np.broadcast_to(model._lam, len(coefs))
+    rng = np.random.default_rng(6)
+    coefs += size * rng.normal(size=coefs.shape)
+    objectives = np.empty(len(coefs))
+    for k, (w, t, lam) in enumerate(zip(coefs, targets, lams, strict=True)):
+
+        def mean(b, w=w, t=t, lam=lam):
+            losses = loss(X @ w + b, t, model.loss_param)
+            penalty = 0.0 if constant is None else (b / constant) ** 2
+            return np.average(losses, weights=counts) + lam / 2 * (w @ w + penalty)
+
+        if constant is not None:
+            intercepts[k] += size * rng.normal()
+        elif model.fit_intercept:
+            # It is the best one of these coefficients.
+            around = (intercepts[k] - 5, intercepts[k] + 5)
+            found = minimize_scalar(mean, bounds=around, options={"xatol": 1e-10})
+            intercepts[k] = found.x
+        objectives[k] = mean(intercepts[k])
+    gaps = objectives - np.atleast_1d(model.dual_objective_)
+    several = len(coefs) > 1
+    model.objective_ = objectives if several else objectives[0]
+    model.duality_gap_ = gaps if several else gaps[0]
+    model.__dict__.update(model._in_shape(coefs, intercepts))
+    if not with_dual:
+        del model.dual_coef_
+    for rows in ((), (X, y)):
+        table = model.coef_table(*rows, sample_weight=weights if rows else None)
+        off = np.abs(table["coef"] - best["coef"]).to_numpy()
+        error = table["max_error"].to_numpy()
+        is_intercept = (table["feature"] == "(intercept)").to_numpy()
+        assert is_intercept.sum() == model.fit_intercept * len(coefs)
+        is_known = (~is_intercept) | bool(rows) | (constant is not None)
+        assert np.isnan(error[~is_known]).all()
+        slack = best["max_error"].to_numpy() + 1e-6
+        assert (off <= error + slack)[is_known].all()
+        # They are no larger than need be.
+        assert (off / error)[~is_intercept].max() > 0.02
+        if constant is not None:
+            assert (off / error)[is_intercept].max() > 1e-4
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_a_regularised_intercept_is_a_coefficient(is_sparse, dtype):
+    """The table is that of rows with one more column, whose values are the scaling."""
+    X, scaling = make_rows().astype(dtype), 0.3
+    y = make_targets(X, "log")
+    weights = np.random.default_rng(3).integers(1, 4, size=len(X)).astype(float)
+    model = drop_in.LogisticRegression(
+        solver="liblinear", intercept_scaling=scaling, tol=1e-7
+    )
+    rows = sp.csr_array(X) if is_sparse else X
+    model.fit(rows, y, weights)
+    table = model.coef_table(Data(rows, sample_weight=weights), y)
+    wide = np.column_stack([X, np.full(len(X), scaling, dtype)]).astype(float)
+    p = model.predict_proba(X)[:, 1]
+    fisher = (wide.T * (weights * p * (1 - p))) @ wide
+    inverse = np.linalg.inv(fisher + np.eye(5))
+    expected = np.sqrt(np.diag(inverse @ fisher @ inverse))
+    expected[-1] *= scaling
+    np.testing.assert_allclose(table["std_error"], expected, rtol=1e-5)
+    assert table["max_error"].iloc[-1] <= 0.31 * np.sqrt(2e-12 / model._lam)
+
+
+def test_the_table_of_several_targets_is_one_for_each():
+    model, y = DROP_INS["ridge, matrix"]
+    X = make_rows()
+    table = clone(model).fit(X, y).coef_table(X, y)
+    assert list(table) == ["feature", "target", "coef", "max_error", "std_error"]
+    for target, alpha in enumerate(model.alpha):
+        alone = drop_in.Ridge(alpha=alpha).fit(X, y[:, target])
+        expected = alone.coef_table(X, y[:, target])
+        part = table[table["target"] == target].reset_index(drop=True)
+        np.testing.assert_allclose(part[["coef"]], expected[["coef"]], rtol=1e-7)
+        np.testing.assert_allclose(part["std_error"], expected["std_error"], rtol=1e-7)
+
+
+def test_the_table_of_classes_by_least_squares_has_no_standard_errors():
+    for kind, name in (("classes", None), ("3 classes", "class"), ("labels", "label")):
+        model, y = DROP_INS[kind]
+        X = make_rows()
+        table = clone(model).fit(X, y).coef_table(X, y)
+        several = [] if name is None else [name]
+        assert list(table) == ["feature", *several, "coef", "max_error"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "y", "message"),
+    [
+        ("ridge, matrix", np.ones(60), "y: found 1 targets for each row, expected 3"),
+        ("ridge", np.ones((60, 2)), "y: found 2 targets for each row, expected 1"),
+        ("ridge, matrix", np.ones((60, 3)), "X, y: found an objective of"),
+        ("3 classes", np.arange(60) % 3, "y: found classes"),
+        ("svc", np.arange(60) % 2, "y: found classes"),
+    ],
+)
+def test_other_targets_than_those_of_a_drop_in_are_refused(kind, y, message):
+    model, targets = DROP_INS[kind]
+    X = make_rows()
+    with pytest.raises(ValueError, match=message):
+        clone(model).fit(X, targets).coef_table(X, y)
+
+
+def test_summaries_of_drop_ins(drop):
+    model, X, y = drop
+    text = model.fit(X, y).summary(max_features=2)
+    assert text.startswith(f"{type(model).__name__}\n")
+    assert ("regularised, intercept" in text) == (model._constant is not None)
+    n_models = len(model._models()[0])
+    assert ("largest coefficients" in text) == (n_models > 1)
+    if n_models > 1:
+        kind = "target"
+        if is_classifier(model):
+            kind = "class" if np.ndim(y) == 1 else "label"
+        assert f"\n  {kind} " in text
+    else:
+        assert "tol^2 1.0e-" in text
+
+
+def test_a_drop_in_that_is_not_fitted_is_refused(drop, tmp_path):
+    model, _, _ = drop
+    for method in (model.to_sklearn, model.summary, model.coef_table):
+        with pytest.raises(NotFittedError):
+            method()
+    with pytest.raises(NotFittedError):
+        model.save(tmp_path / "model.json")
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("svc", changed("estimator", "LinearSVC"), "estimator: found 'LinearSVC'"),
+        ("svc", changed("estimator", "drop_in.os"), "estimator: found 'drop_in.os'"),
+        ("svc", changed("params", "loss", "log"), "loss: found 'log', expected one of"),
+        ("ridge", changed("params", "alpha", ["1"]), "params.alpha: found '1'"),
+        ("ridge", changed("params", "alpha", [[1]]), r"params.alpha: found \[1\]"),
+        ("ridge", changed("training", "target_ndim", 3), "target_ndim: found 3, exp"),
+        ("ridge, matrix", changed("training", "target_ndim", 1), "coef.rows: found 3"),
+        ("ridge, matrix", changed("intercept", []), "coef.rows: found 3 entries"),
+        ("ridge, matrix", changed("intercept", [0, 1]), "coef.rows: found 3 entries"),
+        ("classes", changed("classes", None), "classes: found None, expected labels"),
+        ("3 classes", changed("training", "lam", [1, 2]), "training.lam: found 2"),
+    ],
+)
+def test_a_malformed_file_of_a_drop_in_is_refused(kind, change, message, tmp_path):
+    model, y = DROP_INS[kind]
+    path = tmp_path / "model.json"
+    clone(model).fit(make_rows(), y).save(path)
+    record = json.loads(path.read_text(encoding="utf-8"))
+    change(record)
+    path.write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"^path: .*model\.json: .*({message})"):
+        load(path)
+
+
+def test_a_subclass_of_a_drop_in_can_be_exported_but_not_saved(tmp_path):
+    class Mine(drop_in.Ridge):
+        pass
+
+    X = make_rows()
+    model = Mine().fit(X, make_targets(X, "squared"))
+    assert type(model.to_sklearn()).__name__ == "Ridge"
+    with pytest.raises(TypeError, match=r"found Mine, expected one of .*drop_in.Ridge"):
+        model.save(tmp_path / "model.json")

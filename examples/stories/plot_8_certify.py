@@ -84,8 +84,9 @@ plt.show()
 # Coefficients from a file
 # ------------------------
 #
-# Any linear model can be put into an estimator of scikit-learn: the coefficients and
-# the intercept are all that counts.
+# Only the coefficients and the intercept of a model count. So a model that is known
+# by its coefficients can be certified, too: put them into an estimator of
+# scikit-learn. Here they are rounded to one digit.
 
 given = LogisticRegression(C=1.0)
 given.classes_ = np.unique(y)

@@ -242,6 +242,8 @@ def _own_duals(
         isinstance(estimator, CertifiedLinearModel)
         and duals is not None
         and np.atleast_2d(duals).shape == shape
+        # A penalty on the intercept is not in the objective here.
+        and estimator._constant is None
         and _objective_of(estimator, total) == known
     ):
         return list(np.ascontiguousarray(np.atleast_2d(duals)))

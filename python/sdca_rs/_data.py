@@ -598,3 +598,9 @@ def loss_shape(loss: LossInfo, loss_param: Any) -> float | None:
     if loss_param is None:
         return None
     return as_number("loss_param", loss_param, loss.expected or "None")
+
+
+def with_constant(X: Any, value: float) -> Any:
+    """Append a column of a constant."""
+    parts: list[Any] = [X, np.full((X.shape[0], 1), value, dtype=X.dtype)]
+    return sp.hstack(parts, format="csr") if is_sparse(X) else np.hstack(parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.linear_model import (
@@ -20,7 +20,7 @@ from sdca_rs._data import is_sparse
 from sdca_rs._losses import require_loss
 
 # An estimator of scikit-learn: its class and parameters.
-_Stock = tuple[Callable[..., Any], dict[str, Any]]
+Stock: TypeAlias = tuple[Callable[..., Any], dict[str, Any]]
 
 
 class _Problem(NamedTuple):
@@ -32,7 +32,7 @@ class _Problem(NamedTuple):
 
 
 # Losses that do not follow from what they predict.
-_STOCK: dict[str, Callable[[_Problem], _Stock]] = {
+_STOCK: dict[str, Callable[[_Problem], Stock]] = {
     "squared_hinge": lambda p: (LinearSVC, {"loss": "squared_hinge", "C": p.C}),
     "modified_huber": lambda p: (
         SGDClassifier,
@@ -59,29 +59,32 @@ def to_sklearn(model: Any) -> Any:
     versions, comes from a fit to rows without values.
     """
     classify = hasattr(model, "classes_")
-    make, params = _stock(model)
-    labels = model.classes_ if classify else np.ones(2)
-    stock = _fit_to_nothing(make, params, labels)
+    make, params = model._stock()
+    coefs, intercepts = model._models()
+    if model._target_ndim == 2:
+        # Of zeros and ones, which will do for labels as for numbers.
+        targets = np.tile([[0], [1]], len(coefs))
+    else:
+        targets = model.classes_ if classify else np.ones(2)
+    stock = _fit_to_nothing(make, params, targets)
     params["fit_intercept"] = model.fit_intercept
     if classify:
         params["class_weight"] = model.class_weight
     stock.set_params(**params)
-    if classify:
+    if "classes_" in vars(stock):
         stock.classes_ = model.classes_.copy()
+    if classify and is_sparse(model.coef_) and hasattr(stock, "sparsify"):
         stock.coef_ = model.coef_.copy()
     else:
-        coef = model.coef_.toarray() if is_sparse(model.coef_) else model.coef_
-        stock.coef_ = coef.ravel().copy()
-    # A number, or an array of one entry.
+        stock.coef_ = coefs.copy() if np.ndim(stock.coef_) == 2 else coefs[0].copy()
+    # Also where scikit-learn has 0.0 for all, in which skl2onnx does not believe.
     stock.intercept_ = (
-        np.array(model.intercept_, dtype=np.float64).reshape(-1)
-        if np.ndim(stock.intercept_)
-        else np.float64(model.intercept_)
+        intercepts.copy() if np.ndim(stock.intercept_) else np.float64(intercepts[0])
     )
     stock.n_features_in_ = int(model.n_features_in_)
     if hasattr(model, "feature_names_in_"):
         stock.feature_names_in_ = model.feature_names_in_.copy()
-    n_iter = getattr(model, "n_iter_", 1)
+    n_iter = int(np.max(getattr(model, "n_iter_", 1)))
     if stock.n_iter_ is not None:
         stock.n_iter_ = (
             np.full_like(stock.n_iter_, n_iter) if np.ndim(stock.n_iter_) else n_iter
@@ -92,7 +95,8 @@ def to_sklearn(model: Any) -> Any:
     return stock
 
 
-def _stock(model: Any) -> _Stock:
+def stock_of(model: Any) -> Stock:
+    """Return the class of scikit-learn, and its parameters, that suit a loss."""
     loss = require_loss(model.loss)
     C = model.C
     if model.lam is not None:
@@ -113,7 +117,7 @@ def _stock(model: Any) -> _Stock:
 
 
 def _fit_to_nothing(
-    make: Callable[..., Any], params: dict[str, Any], labels: Any
+    make: Callable[..., Any], params: dict[str, Any], targets: Any
 ) -> Any:
     """Return an estimator with all attributes, and without a word or a random draw."""
     quick: dict[str, Any] = {key: params[key] for key in params if key == "loss"}
@@ -124,6 +128,6 @@ def _fit_to_nothing(
     if "random_state" in defaults:
         quick["random_state"] = 0
     # With fewer rows than that, many classes look to it like numbers.
-    labels = np.tile(labels, 3)
-    stock.set_params(**quick).fit(np.zeros((len(labels), 1)), labels)
+    targets = np.concatenate([targets] * 3)
+    stock.set_params(**quick).fit(np.zeros((len(targets), 1)), targets)
     return stock.set_params(**defaults)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from sdca_rs import _export, _model_file, _summary
+from sdca_rs._data import Floats, is_sparse, one_vs_rest, validate_y, weighed_labels
+from sdca_rs._losses import require_loss
+
+# Targets of each model, weights of the rows, and the classes if there are any.
+Targets: TypeAlias = tuple[list[Floats], Floats | None, NDArray[Any] | None]
 
 
 class _DualValues:
@@ -37,9 +42,55 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
     if not TYPE_CHECKING:
         dual_coef_ = _DualValues()
 
+    loss: str
+    class_weight: Any
+    tol: float
+
+    # Of the targets of the fit: those of 2 have a column for each model, if that is
+    # possible at all.
+    _target_ndim: int = 1
+    _takes_matrix: ClassVar[bool] = False
+
+    # An intercept that is regularised is this number times the coefficient of a column
+    # that has it in all rows. None stands for an intercept that is not, or for none.
+    _constant: float | None = None
+
     def _check_model(self) -> None:
         """Check that there is a model, of the kind that the loss demands."""
         raise NotImplementedError
+
+    def _check_settings(self) -> None:
+        """Check the parameters without which a stored model cannot predict."""
+        require_loss(self.loss)
+
+    def _classifies(self) -> bool:
+        """Whether a model of this has classes."""
+        return require_loss(self.loss).task == "classification"
+
+    def _targets_of(self, y: Any, weights: Floats | None, n_samples: int) -> Targets:
+        """Say what ``y`` and the weights of the rows are to each model."""
+        y = validate_y(y, n_samples, numeric=not self._classifies())
+        if not self._classifies():
+            return [y], weights, None
+        labels, weights = weighed_labels(y, weights, self.class_weight)
+        return one_vs_rest(labels), weights, labels.classes
+
+    def _in_shape(self, coef: Any, intercepts: Floats) -> dict[str, Any]:
+        """Return attributes made of a row and an entry for each model."""
+        if self._classifies():
+            return {"coef_": coef, "intercept_": intercepts}
+        return {
+            "coef_": coef if is_sparse(coef) else coef[0],
+            "intercept_": float(intercepts[0]),
+        }
+
+    def _stock(self) -> _export.Stock:
+        """Return scikit-learn's class, and its parameters, for this model."""
+        return _export.stock_of(self)
+
+    def _tolerance(self) -> str:
+        """Say which share of the objective the gap was to reach."""
+        return f"tol {self.tol:.1e}"
 
     def to_sklearn(self) -> Any:
         """Return a fitted estimator of scikit-learn that predicts the same.
@@ -57,7 +108,9 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
             place of one model for each class); for "modified_huber" SGDClassifier; for
             the other losses for classes LinearSVC. For "squared" Ridge, for "poisson"
             PoissonRegressor, for "huber" SGDRegressor, for "quantile"
-            QuantileRegressor, for the others LinearSVR.
+            QuantileRegressor, for the others LinearSVR. For a class of
+            :mod:`sdca_rs.drop_in` the class of the same name, with the parameters that
+            it knows.
 
         Notes
         -----
@@ -151,20 +204,24 @@ default=None
         pandas.DataFrame, or a structured array of NumPy without pandas
             A row for each feature (x0, x1, ... if they have no names) and, last, one
             for the "(intercept)", if one was fitted; from three classes on, such a
-            block for each class. The columns:
+            block for each class, and for several targets or labels (of the classes of
+            :mod:`sdca_rs.drop_in`) one for each of them. The columns:
 
-            * ``feature`` and, from three classes on, ``class``;
+            * ``feature`` and, where there are several models, ``class``, ``target`` or
+              ``label``;
             * ``coef``;
             * ``max_error``: the duality gap proves that ``coef`` differs by at most
               this from the value of the model that minimises the objective. NaN if
-              nothing is proved: for the intercept without ``X``, and after
-              :meth:`Pegasos.partial_fit`. The bound of the intercept, which is the
-              score of a row of zeros, is wide where rows are far from 0;
+              nothing is proved: for an intercept without penalty if there is no ``X``,
+              and after :meth:`Pegasos.partial_fit`. The bound of the intercept, which
+              is the score of a row of zeros, is wide where rows are far from 0;
             * ``std_error``: the standard deviation of ``coef`` over samples of targets,
               for the given rows, if the model is right. It measures noise and not the
               bias that the penalty adds, so ``coef`` plus or minus two of them is no
               confidence interval unless the penalty is weak. NaN if the model has no
               doubt of any target, or if no residuals are left for the variance.
+              RidgeClassifier has no such column: the noise of classes does not have
+              the one variance that the formula for "squared" supposes.
 
         Raises
         ------
@@ -185,7 +242,10 @@ default=None
         ``|w_j - w(a)_j| / 2 + r``. If ``R`` bounds ``|w - w*|``, predictions without
         intercept move by at most ``d = R max |x_i|`` from ``w`` to ``w*``. The slope of
         the mean loss in ``b`` does not decrease in ``b`` nor in any prediction, and has
-        0 at the present ``b``, so a root for ``w*`` lies within ``d`` of it. Relative
+        0 at the present ``b``, so a root for ``w*`` lies within ``d`` of it. An
+        intercept with a penalty, as that of :class:`sdca_rs.drop_in.LinearSVC`, is
+        ``intercept_scaling`` times one more coefficient ``v``, with the bound of ``v``
+        times ``intercept_scaling``. Relative
         differences of 1e-12 of the objective count as rounding: so much is added to
         ``gap``.
 
@@ -193,7 +253,8 @@ default=None
         (``p (1 - p)`` for "log", ``exp(x_i @ w + b)`` for "poisson", 1 for "squared"),
         ``z_i`` the row with a 1 appended for the intercept, ``F = sum_i c_i v_i z_i
         z_i'`` the Fisher information and ``H = F + lam W I`` (without the entry of the
-        intercept in ``I``) the Hessian of the penalised objective times ``W``. The
+        intercept in ``I``, unless it has a penalty) the Hessian of the penalised
+        objective times ``W``. The
         covariance is ``H^-1 F H^-1``, for "squared" times ``sum_i c_i (y_i - p_i)^2 /
         (W - trace(H^-1 F))``, where the trace counts the parameters. Without a penalty
         it is the usual ``F^-1`` of maximum likelihood. Weights are counts, as always

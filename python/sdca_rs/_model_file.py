@@ -18,7 +18,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sdca_rs._data import Floats, is_sparse
-from sdca_rs._losses import require_loss
 
 if TYPE_CHECKING:
     from sdca_rs._base import CertifiedLinearModel
@@ -41,7 +40,7 @@ _KEYS = (
     "training",
     "certificate",
 )
-_TRAINING = ("lam", "total_weight", "steps")
+_TRAINING = ("lam", "total_weight", "steps", "target_ndim", "intercept_scaling")
 _CERTIFICATE = (
     "objective",
     "dual_objective",
@@ -64,10 +63,12 @@ _Item = TypeVar("_Item")
 
 def save(model: Any, path: str | PathLike[str]) -> None:
     """Write a fitted model."""
-    if type(model) is not _estimators().get(type(model).__name__):
+    known = _estimators()
+    estimator = next((name for name in known if known[name] is type(model)), None)
+    if estimator is None:
         raise TypeError(
             f"estimator: found {type(model).__name__}, expected one of "
-            f"{', '.join(_estimators())}: a subclass can be pickled"
+            f"{', '.join(known)}: a subclass can be pickled"
         )
     certificate = None
     if hasattr(model, "duality_gap_"):
@@ -76,24 +77,26 @@ def save(model: Any, path: str | PathLike[str]) -> None:
             "dual_objective": _numbers_or_none(model.dual_objective_),
             "duality_gap": _numbers_or_none(model.duality_gap_),
             "stop_reason": np.atleast_1d(model.stop_reason_).tolist(),
-            "n_iter": int(model.n_iter_),
+            "n_iter": np.asarray(model.n_iter_).tolist(),
         }
     names = getattr(model, "feature_names_in_", None)
     record = {
         "format": _FORMAT,
         "format_version": _FORMAT_VERSION,
         "sdca_rs_version": version("sdca-rs"),
-        "estimator": type(model).__name__,
+        "estimator": estimator,
         "params": _params_to_json(model.get_params(deep=False)),
         "n_features_in": int(model.n_features_in_),
         "feature_names_in": None if names is None else [str(name) for name in names],
         "classes": _classes_to_json(getattr(model, "classes_", None)),
         "coef": _coef_to_json(model.coef_),
-        "intercept": np.atleast_1d(model.intercept_).tolist(),
+        "intercept": model._models()[1].tolist(),
         "training": {
-            "lam": float(model._lam),
+            "lam": np.asarray(model._lam, dtype=np.float64).tolist(),
             "total_weight": getattr(model, "_total_weight", None),
             "steps": [float(steps) for steps in model._steps],
+            "target_ndim": model._target_ndim,
+            "intercept_scaling": model._constant,
         },
         "certificate": certificate,
     }
@@ -142,14 +145,19 @@ def load(path: str | PathLike[str]) -> CertifiedLinearModel:
 
 
 def _estimators() -> dict[str, type[CertifiedLinearModel]]:
-    """Return the public estimators by name."""
+    """Return the public estimators by the names that they have in files."""
     # They import this module.
     import sdca_rs
     from sdca_rs._base import CertifiedLinearModel
 
+    drop_in = sdca_rs.drop_in
+    named = {
+        **vars(sdca_rs),
+        **{f"drop_in.{name}": getattr(drop_in, name) for name in drop_in.__all__},
+    }
     return {
         name: entry
-        for name, entry in vars(sdca_rs).items()
+        for name, entry in named.items()
         if isinstance(entry, type) and issubclass(entry, CertifiedLinearModel)
     }
 
@@ -167,9 +175,13 @@ def _param_to_json(name: str, value: Any) -> Any:
         name == "random_state" and not isinstance(value, Integral)
     ):
         return None
-    # No limit: JSON has no infinity.
-    if name == "max_time" and value == math.inf:
+    # No limit, and no penalty: JSON has no infinity.
+    if name in ("max_time", "intercept_scaling") and value == math.inf:
         return None
+    # Of several targets there may be one for each.
+    if name == "alpha" and isinstance(value, list | tuple | np.ndarray):
+        entries = np.ravel(value).tolist()
+        return [_scalar(name, entry) for entry in entries]
     # Nor has it keys but strings.
     if name == "class_weight" and isinstance(value, Mapping):
         return [[_scalar(name, entry) for entry in pair] for pair in value.items()]
@@ -285,29 +297,44 @@ def _model_of(record: Any) -> CertifiedLinearModel:
     if names is not None:
         names = _list_of("feature_names_in", names, (str,), n_features)
         fitted["feature_names_in_"] = np.array(names, dtype=object)
-    is_classifier = require_loss(model.loss).task == "classification"
+    is_classifier = model._classifies()
     if is_classifier != (record["classes"] is not None):
         raise ValueError(
             f"classes: found {short(record['classes'])}, expected "
             f"{'labels' if is_classifier else 'null'} for the loss {model.loss!r}"
         )
-    n_problems = 1
-    if is_classifier:
-        classes = _classes_of(record["classes"])
-        fitted["classes_"] = classes
-        n_problems = len(classes) if len(classes) > 2 else 1
+    classes = _classes_of(record["classes"]) if is_classifier else None
+    _has_keys("training", record["training"], _TRAINING)
+    n_problems = _n_problems(model, record, classes)
     coef = _coef_of(record["coef"], n_problems, n_features)
-    intercept = _floats("intercept", record["intercept"], n_problems)
-    if is_classifier or is_sparse(coef):
-        fitted["coef_"] = coef
-    else:
-        fitted["coef_"] = coef[0]
-    fitted["intercept_"] = intercept if is_classifier else float(intercept[0])
+    intercepts = _floats("intercept", record["intercept"], n_problems)
+    if classes is not None:
+        fitted["classes_"] = classes
     fitted |= _training_of(record["training"], n_problems)
     if record["certificate"] is not None:
         fitted |= _certificate_of(record["certificate"], n_problems)
     model.__dict__.update(fitted)
+    model.__dict__.update(model._in_shape(coef, intercepts))
     return model
+
+
+def _n_problems(
+    model: CertifiedLinearModel, record: dict[str, Any], classes: Any
+) -> int:
+    """Return how many models there are in one."""
+    ndim = record["training"]["target_ndim"]
+    allowed = (1, 2) if model._takes_matrix else (1,)
+    if _is("training.target_ndim", ndim, int) not in allowed:
+        raise ValueError(
+            f"training.target_ndim: found {ndim}, expected "
+            f"{' or '.join(map(str, allowed))} for {record['estimator']}"
+        )
+    if ndim == 1:
+        return len(classes) if classes is not None and len(classes) > 2 else 1
+    if classes is not None:
+        return len(classes)
+    # As many as there are intercepts: what else there is must agree.
+    return max(1, len(_list_of("intercept", record["intercept"], None)))
 
 
 def _estimator_of(name: Any, params: Any) -> CertifiedLinearModel:
@@ -332,13 +359,18 @@ def _estimator_of(name: Any, params: Any) -> CertifiedLinearModel:
             _one_of_types("params.class_weight", label, _LABELS["object"])
             _one_of_types("params.class_weight", factor, (int, float))
         params = {**params, "class_weight": dict(pairs)}
+    if isinstance(params.get("alpha"), list):
+        alpha = params["alpha"]
+        params = {**params, "alpha": _floats("params.alpha", alpha, len(alpha))}
+    if "intercept_scaling" in params and params["intercept_scaling"] is None:
+        params = {**params, "intercept_scaling": math.inf}
     for key, value in params.items():
         if key != "class_weight" and isinstance(value, dict | list):
             raise ValueError(
                 f"params.{key}: found {short(value)}, expected no structure"
             )
     model = known[name](**params)
-    require_loss(model.loss)
+    model._check_settings()
     return model
 
 
@@ -405,10 +437,11 @@ def _sparse_row(row: Any, n_features: int) -> tuple[NDArray[np.int64], Floats]:
 
 
 def _training_of(record: Any, n_problems: int) -> dict[str, Any]:
-    _has_keys("training", record, _TRAINING)
-    total = record["total_weight"]
+    total, constant = record["total_weight"], record["intercept_scaling"]
     steps = _floats("training.steps", record["steps"], n_problems)
-    positive = [record["lam"]] if total is None else [record["lam"], total]
+    lam = record["lam"]
+    lams = _list_of("training.lam", lam, None, n_problems) if _is_list(lam) else [lam]
+    positive = lams + [value for value in (total, constant) if value is not None]
     if not (
         (_floats("training", positive, len(positive)) > 0).all() and (steps >= 0).all()
     ):
@@ -416,9 +449,11 @@ def _training_of(record: Any, n_problems: int) -> dict[str, Any]:
             f"training: found {short(record)}, expected numbers > 0, and steps >= 0"
         )
     return {
-        "_lam": float(record["lam"]),
+        "_lam": np.array(lam, dtype=np.float64) if _is_list(lam) else float(lam),
         "_total_weight": None if total is None else float(total),
         "_steps": steps.tolist(),
+        "_target_ndim": record["target_ndim"],
+        "_constant": None if constant is None else float(constant),
     }
 
 
@@ -426,8 +461,13 @@ def _certificate_of(record: Any, n_problems: int) -> dict[str, Any]:
     _has_keys("certificate", record, _CERTIFICATE)
     # Where nothing was proved there is no number.
     unknown = {"objective": np.inf, "dual_objective": -np.inf, "duality_gap": np.inf}
+    n_iter = record["n_iter"]
+    if _is_list(n_iter):
+        n_iter = _list_of("certificate.n_iter", n_iter, (int,), n_problems)
+    else:
+        _is("certificate.n_iter", n_iter, int)
     fitted: dict[str, Any] = {
-        "n_iter_": _is("certificate.n_iter", record["n_iter"], int)
+        "n_iter_": np.array(n_iter, dtype=np.int32) if _is_list(n_iter) else n_iter
     }
     for key, without in unknown.items():
         values = _list_of(f"certificate.{key}", record[key], None, n_problems)
@@ -442,7 +482,7 @@ def _certificate_of(record: Any, n_problems: int) -> dict[str, Any]:
     if n_problems > 1:
         return fitted
     return {
-        key: value.tolist()[0] if isinstance(value, np.ndarray) else value
+        key: value if key == "n_iter_" else value.tolist()[0]
         for key, value in fitted.items()
     }
 
@@ -457,6 +497,10 @@ def _one_of_types(name: str, value: Any, kinds: tuple[type, ...]) -> None:
     if type(value) not in kinds:
         expected = " or ".join(kind.__name__ for kind in kinds)
         raise ValueError(f"{name}: found {short(value)}, expected {expected}")
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
 
 
 def _are(values: list[Any], kinds: tuple[type, ...]) -> bool:

@@ -15,11 +15,10 @@ from sdca_rs import _core
 from sdca_rs._data import (
     Floats,
     as_count,
+    examine,
     is_sparse,
     loss_shape,
-    one_vs_rest,
-    validate_y,
-    weighed_labels,
+    with_constant,
 )
 from sdca_rs._handle import Given
 from sdca_rs._losses import require_loss
@@ -48,6 +47,27 @@ _VARIANCES: dict[str, Callable[[Floats], Floats]] = {
 }
 
 
+class _Models:
+    """The models that were fitted, one for each problem.
+
+    An intercept that is regularised is here a coefficient, as it was to the fit.
+    """
+
+    coefs: Floats
+    intercepts: Floats
+    lams: Floats
+    has_intercept: bool
+
+    def __init__(self, model: Any) -> None:
+        self.coefs, self.intercepts = model._models()
+        self.has_intercept = model.fit_intercept and model._constant is None
+        if model._constant is not None:
+            last = self.intercepts / model._constant
+            self.coefs = np.column_stack([self.coefs, last])
+            self.intercepts = np.zeros(len(last))
+        self.lams = np.broadcast_to(model._lam, len(self.coefs))
+
+
 class _Training:
     """The rows of the fit, as they count in each of its problems."""
 
@@ -55,39 +75,49 @@ class _Training:
     counts: Floats
     targets: list[Floats]
 
-    def __init__(self, model: Any, X: Any, y: Any, sample_weight: Any) -> None:
+    def __init__(
+        self, model: Any, models: _Models, X: Any, y: Any, sample_weight: Any
+    ) -> None:
         """Check that the objective of the model is that of its fit."""
         loss = require_loss(model.loss)
         given = Given(model, X, reset=False)
         weights = given.weigh(sample_weight)
-        y = validate_y(y, given.n_samples, numeric=loss.task == "regression")
-        if loss.task == "classification":
-            labels, weights = weighed_labels(y, weights, model.class_weight)
-            if labels.classes.tolist() != model.classes_.tolist():
-                raise ValueError(
-                    f"y: found classes {labels.classes.tolist()}, expected those of "
-                    f"the fit, {model.classes_.tolist()}"
-                )
-            self.targets = one_vs_rest(labels)
-        else:
-            self.targets = [y]
-        rows = given.rows()
+        self.targets, weights, classes = model._targets_of(y, weights, given.n_samples)
+        if classes is not None and classes.tolist() != model.classes_.tolist():
+            raise ValueError(
+                f"y: found classes {classes.tolist()}, expected those of the fit, "
+                f"{model.classes_.tolist()}"
+            )
+        if len(self.targets) != len(models.coefs):
+            raise ValueError(
+                f"y: found {len(self.targets)} targets for each row, expected "
+                f"{len(models.coefs)}, as in the fit"
+            )
+        rows, others = given.rows(), given.others(weights)
         self.X = given.X
+        if model._constant is not None:
+            self.X, rows = examine(with_constant(given.X, model._constant))
+            others = weights
         self.counts = np.ones(given.n_samples) if weights is None else weights
         if not hasattr(model, "objective_"):
             return
-        for targets, coef, intercept, expected in zip(
-            self.targets, *model._models(), np.atleast_1d(model.objective_), strict=True
+        for targets, coef, intercept, lam, expected in zip(
+            self.targets,
+            models.coefs,
+            models.intercepts,
+            models.lams,
+            np.atleast_1d(model.objective_),
+            strict=True,
         ):
             found, _ = _core.objectives(
                 rows,
                 targets,
-                sample_weight=given.others(weights),
+                sample_weight=others,
                 loss=loss.name,
                 loss_param=loss_shape(loss, model.loss_param),
                 C=None,
-                lam=model._lam,
-                fit_intercept=model.fit_intercept,
+                lam=float(lam),
+                fit_intercept=models.has_intercept,
                 coef=coef,
                 intercept=float(intercept),
                 dual=None,
@@ -107,39 +137,38 @@ def coef_table(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> A
             f"{'X' if X is None else 'y'}: found None, expected both of X and y, or "
             "none of the two"
         )
-    coefs, intercepts = model._models()
-    training = None if X is None else _Training(model, X, y, sample_weight)
-    bounds = _max_errors(model, coefs, training)
-    values = coefs
-    if model.fit_intercept:
-        values = np.column_stack([coefs, intercepts])
-    else:
-        bounds = bounds[:, :-1]
+    models = _Models(model)
+    training = None
+    if X is not None:
+        training = _Training(model, models, X, y, sample_weight)
+    # A row for each problem, with a column for each coefficient and the intercept.
+    errors = {"max_error": _max_errors(model, models, training)}
+    loss = require_loss(model.loss)
+    # The noise of classes does not have one variance, which "squared" supposes.
+    is_odd = model._classifies() and loss.task == "regression"
+    if training is not None and loss.name in _VARIANCES and not is_odd:
+        errors["std_error"] = _std_errors(models, loss.name, training)
+    if model._constant is not None:
+        for values in errors.values():
+            values[:, -1] *= model._constant
     names = feature_names(model)
-    if model.fit_intercept:
+    coefs, intercepts = model._models()
+    if models.has_intercept or model._constant is not None:
         names = [*names, _INTERCEPT]
-    n_problems, n_values = values.shape
+        coefs = np.column_stack([coefs, intercepts])
     columns: dict[str, NDArray[Any]] = {
-        "feature": np.array(names * n_problems, dtype=object)
+        "feature": np.array(names * len(coefs), dtype=object)
     }
-    if n_problems > 1:
-        columns["class"] = np.repeat(model.classes_, n_values)
-    columns |= {"coef": values.ravel(), "max_error": bounds.ravel()}
-    loss = require_loss(model.loss).name
-    if training is not None and loss in _VARIANCES:
-        columns["std_error"] = np.concatenate(
-            [
-                _std_errors(model, loss, training, targets, coef, float(intercept))
-                for targets, coef, intercept in zip(
-                    training.targets, coefs, intercepts, strict=True
-                )
-            ]
-        )
+    if len(coefs) > 1:
+        kind, labels = _labels(model)
+        columns[kind] = np.repeat(labels, len(names))
+    columns["coef"] = coefs.ravel()
+    columns |= {name: values.ravel() for name, values in errors.items()}
     try:
         import pandas as pd
     except ImportError:
         types = [(name, column.dtype) for name, column in columns.items()]
-        table = np.empty(values.size, dtype=types)
+        table = np.empty(coefs.size, dtype=types)
         for name, column in columns.items():
             table[name] = column
         return table
@@ -154,6 +183,13 @@ def feature_names(model: Any) -> list[str]:
     return [str(name) for name in names]
 
 
+def _labels(model: Any) -> tuple[str, NDArray[Any]]:
+    """Return what tells the problems apart, and what that is called."""
+    if not model._classifies():
+        return "target", np.arange(len(np.atleast_1d(model._steps)))
+    return "class" if model._target_ndim == 1 else "label", model.classes_
+
+
 def _gaps(model: Any) -> Floats:
     """Return the duality gaps, with what rounding may hide."""
     gaps, objectives = np.atleast_1d(model.duality_gap_, model.objective_)
@@ -161,32 +197,35 @@ def _gaps(model: Any) -> Floats:
     return bounds
 
 
-def _max_errors(model: Any, coefs: Floats, training: _Training | None) -> Floats:
-    """Bound the errors of coefficients and, in the last column, intercepts.
+def _max_errors(model: Any, models: _Models, training: _Training | None) -> Floats:
+    """Bound the errors of coefficients and, in the last column, free intercepts.
 
     The docstring of :meth:`FittedModel.coef_table` has the proof.
     """
-    n_problems, n_features = coefs.shape
-    errors = np.full((n_problems, n_features + 1), np.nan)
+    coefs, lams = models.coefs, models.lams
+    n_problems, n_coefs = coefs.shape
+    table = np.full((n_problems, n_coefs + models.has_intercept), np.nan)
+    errors = table[:, :n_coefs]
     if not hasattr(model, "duality_gap_"):
-        return errors
+        return table
     gaps = _gaps(model)
     # Of the vector of coefficients.
-    distances = np.sqrt(2.0 * gaps / model._lam)
-    errors[:, :-1] = distances[:, np.newaxis]
+    distances = np.sqrt(2.0 * gaps / lams)
+    errors[:] = distances[:, np.newaxis]
     if training is None:
-        return errors
+        return table
     if hasattr(model, "dual_coef_"):
         weighed = training.counts * np.atleast_2d(model.dual_coef_)
-        of_dual = (training.X.T @ weighed.T).T / (model._lam * training.counts.sum())
-        half = (coefs - of_dual) / 2.0
+        scales = lams[:, np.newaxis] * training.counts.sum()
+        half = (coefs - (training.X.T @ weighed.T).T / scales) / 2.0
         apart = np.linalg.norm(half, axis=1)
-        radii = np.sqrt(np.maximum(gaps / model._lam - apart**2, 0.0))
-        errors[:, :-1] = np.minimum(errors[:, :-1], np.abs(half) + radii[:, np.newaxis])
+        radii = np.sqrt(np.maximum(gaps / lams - apart**2, 0.0))
+        errors[:] = np.minimum(errors, np.abs(half) + radii[:, np.newaxis])
         distances = np.minimum(distances, apart + radii)
-    longest = np.sqrt(_squares(training.X)[training.counts > 0].max())
-    errors[:, -1] = longest * distances
-    return errors
+    if models.has_intercept:
+        longest = np.sqrt(_squares(training.X)[training.counts > 0].max())
+        table[:, -1] = longest * distances
+    return table
 
 
 def _squares(X: Any) -> Floats:
@@ -197,32 +236,56 @@ def _squares(X: Any) -> Floats:
     return squares
 
 
-def _std_errors(
-    model: Any,
+def _std_errors(models: _Models, loss: str, training: _Training) -> Floats:
+    """Return standard errors of coefficients and, last, of free intercepts."""
+    return np.stack(
+        [
+            _std_errors_of_one(
+                loss,
+                training,
+                targets,
+                coef,
+                float(intercept) if models.has_intercept else None,
+                float(lam),
+            )
+            for targets, coef, intercept, lam in zip(
+                training.targets,
+                models.coefs,
+                models.intercepts,
+                models.lams,
+                strict=True,
+            )
+        ]
+    )
+
+
+def _std_errors_of_one(
     loss: str,
     training: _Training,
     targets: Floats,
     coef: Floats,
-    intercept: float,
+    intercept: float | None,
+    lam: float,
 ) -> Floats:
-    """Return the standard errors of coefficients and, last, of the intercept.
+    """Return the standard errors of one model.
 
     With ``m``, the mean row by ``c_i v_i``, the intercept of the centred rows
     ``x_i - m`` is ``b + m @ w``. There the Fisher information, and so the covariance,
     has no entries between ``w`` and the intercept, whose own is ``1 / sum_i c_i v_i``.
     """
     X, counts = training.X, training.counts
-    predictions = X @ coef + intercept
+    has_intercept = intercept is not None
+    predictions = X @ coef + (intercept or 0.0)
     with np.errstate(over="ignore"):
         weights = counts * _VARIANCES[loss](predictions)
     total = float(weights.sum())
-    unknown = np.full(len(coef) + bool(model.fit_intercept), np.nan)
+    unknown = np.full(len(coef) + has_intercept, np.nan)
     if not 0 < total < np.inf:
         return unknown
-    mean = X.T @ weights / total if model.fit_intercept else np.zeros(len(coef))
+    mean = X.T @ weights / total if has_intercept else np.zeros(len(coef))
     fisher = _gram(X, weights, mean)
     hessian = fisher.copy()
-    np.fill_diagonal(hessian, np.diag(hessian) + model._lam * counts.sum())
+    np.fill_diagonal(hessian, np.diag(hessian) + lam * counts.sum())
     # Columns of all scales: correlations are better to invert.
     scale = 1.0 / np.sqrt(np.diag(hessian))
     scales = np.outer(scale, scale)
@@ -234,7 +297,7 @@ def _std_errors(
     covariance = scipy.linalg.cho_solve(factor, shrunk.T) * scales
     variances = np.maximum(np.diag(covariance), 0.0)
     n_parameters = np.trace(shrunk)
-    if model.fit_intercept:
+    if has_intercept:
         variances = np.append(variances, 1.0 / total + mean @ covariance @ mean)
         n_parameters += 1.0
     if loss == "squared":
@@ -276,30 +339,49 @@ def summary(model: Any, max_features: int) -> str:
     if loss.param is not None:
         value = loss.default if model.loss_param is None else model.loss_param
         facts["loss"] += f" ({loss.param} = {value:.6g})"
-    facts["regularisation"] = f"lam = {model._lam:.6g}" + (
-        f" (C = {model.C:.6g})" if model.lam is None else ""
-    )
+    facts["regularisation"] = _regularisation(model)
     facts["features"] = f"{model.n_features_in_}" + (
         f", {n_zero} of {coefs.size} coefficients are 0" if n_zero else ""
     )
-    if loss.task == "classification":
-        facts["classes"] = _listed(model.classes_)
+    if model._classifies():
+        kind = "classes" if model._target_ndim == 1 else "labels"
+        facts[kind] = _listed(model.classes_, kind == "classes")
     if len(coefs) == 1:
         facts["intercept"] = f"{intercepts[0]:.4g}"
+    if model._constant is not None:
+        scaling = f"regularised, intercept_scaling = {model._constant:.6g}"
+        value = facts.get("intercept")
+        facts["intercept"] = scaling if value is None else f"{value} ({scaling})"
+    if len(coefs) == 1:
         facts |= _certificate(model)
     else:
-        facts["epochs"] = str(getattr(model, "n_iter_", "unknown"))
+        n_iter = getattr(model, "n_iter_", None)
+        facts["epochs"] = "unknown" if n_iter is None else str(np.max(n_iter))
     width = max(map(len, facts))
     lines = [type(model).__name__]
     lines += [f"  {name:{width}}  {value}" for name, value in facts.items()]
     if len(coefs) > 1:
-        lines += ["", *_by_class(model, intercepts)]
+        lines += ["", *_by_problem(model, intercepts)]
     lines += _largest(model, coefs, n_shown)
     return "\n".join(lines)
 
 
-def _listed(labels: NDArray[Any], at_most: int = 6) -> str:
-    if len(labels) == 2:
+def _regularisation(model: Any) -> str:
+    parameter = ""
+    if hasattr(model, "alpha"):
+        parameter = f" (alpha = {_range(model.alpha)})"
+    elif model.lam is None:
+        parameter = f" (C = {model.C:.6g})"
+    return f"lam = {_range(model._lam)}{parameter}"
+
+
+def _range(values: Any) -> str:
+    least, most = np.min(values), np.max(values)
+    return f"{least:.6g}" + (f" to {most:.6g}" if least < most else "")
+
+
+def _listed(labels: NDArray[Any], is_binary: bool, at_most: int = 6) -> str:
+    if len(labels) == 2 and is_binary:
         return f"{labels[0]} (-1), {labels[1]} (+1)"
     shown = [str(label) for label in labels[:at_most]]
     if len(labels) > at_most:
@@ -311,24 +393,26 @@ def _certificate(model: Any) -> dict[str, str]:
     if not hasattr(model, "duality_gap_"):
         return {"certificate": "none after partial_fit; see certify"}
     share = model.duality_gap_ / model.objective_ if model.objective_ else 0.0
-    off = np.sqrt(2.0 * _gaps(model)[0] / model._lam)
+    off = np.sqrt(2.0 * _gaps(model) / model._lam)[0]
     return {
         "objective": f"{model.objective_:.6g}",
         "lower bound": f"{model.dual_objective_:.6g}",
         "gap": f"{model.duality_gap_:.1e} ({share:.1e} of the objective, "
-        f"tol {model.tol:.1e})",
+        f"{model._tolerance()})",
         "coefficients": f"each within {off:.1e} of its best value",
         "stop reason": f"{model.stop_reason_}, after {_epochs(model)}",
     }
 
 
 def _epochs(model: Any) -> str:
-    return f"{model.n_iter_} epoch{'' if model.n_iter_ == 1 else 's'}"
+    n_epochs = int(np.max(model.n_iter_))
+    return f"{n_epochs} epoch{'' if n_epochs == 1 else 's'}"
 
 
-def _by_class(model: Any, intercepts: Floats) -> list[str]:
+def _by_problem(model: Any, intercepts: Floats) -> list[str]:
+    kind, labels = _labels(model)
     columns = {
-        "class": [str(label) for label in model.classes_],
+        kind: [str(label) for label in labels],
         "intercept": [f"{value:.4g}" for value in intercepts],
     }
     if hasattr(model, "duality_gap_"):
@@ -361,9 +445,10 @@ def _largest(model: Any, coefs: Floats, n_shown: int) -> list[str]:
             head = "coefficients"
         features, values = zip(*pairs, strict=True)
         return ["", f"  {head}", *_aligned([features, values])]
-    labels = [str(label) for label in model.classes_]
-    width = max(len("class"), *map(len, labels))
-    lines = ["", f"  {'class':<{width}}  largest coefficients"]
+    kind, entries = _labels(model)
+    labels = [str(label) for label in entries]
+    width = max(len(kind), *map(len, labels))
+    lines = ["", f"  {kind:<{width}}  largest coefficients"]
     for label, pairs in zip(labels, shown, strict=True):
         lines += textwrap.wrap(
             ", ".join(f"{name} {value}" for name, value in pairs),

@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from sklearn import linear_model, svm
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import LabelBinarizer
@@ -37,14 +37,16 @@ from sdca_rs._data import (
     naming,
     validate_y,
     weighed_labels,
+    with_constant,
 )
+from sdca_rs._fitted import Targets
 from sdca_rs._handle import Data, Given
 from sdca_rs._sdca import Sdca
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from sdca_rs._core import Fit, Rows, _Matrix
+    from sdca_rs._core import Fit
 
 __all__ = [
     "LinearSVC",
@@ -135,6 +137,9 @@ class _DropIn(CertifiedLinearModel):
     verbose: int = 0
     callback = None
 
+    # scikit-learn's class.
+    _original: ClassVar[Callable[..., Any]]
+
     _rules: ClassVar[dict[str, _Rule]] = {}
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -157,12 +162,7 @@ class _DropIn(CertifiedLinearModel):
             The fitted estimator.
         """
         with keeping_state(self):
-            for name, rule in {**_RULES, **self._rules}.items():
-                value = getattr(self, name)
-                if not rule.accepts(value):
-                    raise ValueError(
-                        f"{name}: found {value!r}, expected {rule.expected}"
-                    )
+            self._check_settings()
             fits = self._run(Given(self, X, reset=True), y, sample_weight)
         self._warn_not_converged(fits)
         return self
@@ -195,7 +195,7 @@ class _DropIn(CertifiedLinearModel):
         else:
             given.rows()  # Its structure is sound before scipy reads it.
             engine = self._engine(fit_intercept=False)
-            rows = _with_constant(given.X, scaling)
+            rows = with_constant(given.X, scaling)
         self._start_from_last(engine, given, scaling)
         fits, _ = engine._fit(rows, y, weights)
         self._take(engine, scaling)
@@ -247,14 +247,44 @@ class _DropIn(CertifiedLinearModel):
             # The columns are those of the rows before one was added.
             if name not in (*engine.get_params(), "n_features_in_", "feature_names_in_")
         }
-        if scaling is not None:
-            coef = fitted["coef_"]
-            intercept = np.float64(scaling) * coef[..., -1]
-            fitted["coef_"] = np.ascontiguousarray(coef[..., :-1])
-            fitted["intercept_"] = intercept
-        if np.ndim(fitted["intercept_"]) == 0:
-            fitted["intercept_"] = np.float64(fitted["intercept_"])
-        self.__dict__.update(fitted)
+        coef, intercepts = engine._models()
+        self._constant = None if scaling is None else float(scaling)
+        if self._constant is not None:
+            intercepts = self._constant * coef[:, -1]
+            coef = np.ascontiguousarray(coef[:, :-1])
+        self.__dict__.update(fitted | self._in_shape(coef, intercepts))
+
+    def _in_shape(self, coef: Any, intercepts: Floats) -> dict[str, Any]:
+        shaped = super()._in_shape(coef, intercepts)
+        if np.ndim(shaped["intercept_"]) == 0:
+            shaped["intercept_"] = np.float64(shaped["intercept_"])
+        return shaped
+
+    def _check_settings(self) -> None:
+        for name, rule in {**_RULES, **self._rules}.items():
+            value = getattr(self, name)
+            if not rule.accepts(value):
+                raise ValueError(f"{name}: found {value!r}, expected {rule.expected}")
+
+    def _stock(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        known = self._original().get_params()
+        ours = type(self)().get_params(deep=False)
+        # What is not set has the default of the version of scikit-learn that there is.
+        params = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if name in known and (np.ndim(value) or value != ours[name])
+        }
+        if params.get("intercept_scaling") == np.inf:
+            # scikit-learn's has to be finite.
+            del params["intercept_scaling"]
+        if np.ndim(params.get("alpha", 0)):
+            # Older versions of scikit-learn take no list.
+            params["alpha"] = np.array(params["alpha"], dtype=np.float64)
+        return self._original, params
+
+    def _tolerance(self) -> str:
+        return f"tol^2 {self._relative_gap():.1e}"
 
     def _models(self) -> tuple[Floats, Floats]:
         coef, intercept = super()._models()
@@ -293,13 +323,11 @@ class _Liblinear(_DropIn):
     def _is_liblinear(self) -> bool:
         return True
 
-    def _run(self, given: Given, y: Any, sample_weight: Any) -> list[Fit]:
-        fits = super()._run(given, y, sample_weight)
+    def _in_shape(self, coef: Any, intercepts: Floats) -> dict[str, Any]:
+        shaped = super()._in_shape(coef, intercepts)
         if self._is_liblinear():
-            # In the shapes of scikit-learn's.
-            intercept = np.atleast_1d(self.intercept_)
-            self.intercept_ = intercept if self.fit_intercept else 0.0
-        return fits
+            shaped["intercept_"] = intercepts if self.fit_intercept else 0.0
+        return shaped
 
     def _intercept_scaling(self, dtype: Any) -> Any:
         if not (self._is_liblinear() and self.fit_intercept):
@@ -314,12 +342,6 @@ class _Liblinear(_DropIn):
                 f"{expected}"
             )
         return scaling if scaling < np.inf else None
-
-
-def _with_constant(X: Any, value: Any) -> Any:
-    """Append a column."""
-    parts: list[Any] = [X, np.full((X.shape[0], 1), value, dtype=X.dtype)]
-    return sp.hstack(parts, format="csr") if is_sparse(X) else np.hstack(parts)
 
 
 class LinearSVC(_Liblinear):
@@ -388,6 +410,7 @@ class LinearSVC(_Liblinear):
     True
     """
 
+    _original = svm.LinearSVC
     _rules: ClassVar[dict[str, _Rule]] = {
         "penalty": _choice("l2"),
         "loss": _choice("hinge", "squared_hinge"),
@@ -490,6 +513,7 @@ class LinearSVR(_Liblinear):
     'converged'
     """
 
+    _original = svm.LinearSVR
     _rules: ClassVar[dict[str, _Rule]] = {
         "epsilon": _NOT_NEGATIVE,
         "loss": _choice("epsilon_insensitive", "squared_epsilon_insensitive"),
@@ -606,6 +630,7 @@ class LogisticRegression(_Liblinear):
 
     loss = "log"
 
+    _original = linear_model.LogisticRegression
     _rules: ClassVar[dict[str, _Rule]] = {
         "penalty": _choice("l2", "deprecated"),
         "l1_ratio": _Rule(
@@ -762,6 +787,7 @@ class QuantileRegressor(_DropIn):
     tol = 1e-5
     max_iter = 10_000
 
+    _original = linear_model.QuantileRegressor
     _rules: ClassVar[dict[str, _Rule]] = {
         "quantile": _FRACTION,
         "penalty": _choice(
@@ -840,6 +866,7 @@ class _RidgeBase(_DropIn):
 
     solver_: str
 
+    _takes_matrix = True
     _rules: ClassVar[dict[str, _Rule]] = {
         "copy_X": _FLAG,
         "solver": _choice(
@@ -885,19 +912,32 @@ class _RidgeBase(_DropIn):
         if len(engines) == 1:
             self._take(engines[0], None)
         else:
+            coef, intercepts, *others = (
+                np.array([getattr(engine, name) for engine in engines])
+                for name in ("coef_", "intercept_", *_OF_EACH_TARGET)
+            )
             self.__dict__.update(
-                {
-                    name: np.array([getattr(engine, name) for engine in engines])
-                    for name in _OF_EACH_TARGET
-                },
+                zip(_OF_EACH_TARGET, others, strict=True),
                 history_=[engine.history_ for engine in engines],
                 _steps=[engine._steps[0] for engine in engines],
+                _total_weight=engines[0]._total_weight,
+                **self._in_shape(coef, intercepts),
             )
         self.n_iter_ = np.array(  # type: ignore[assignment]
             [engine.n_iter_ for engine in engines], dtype=np.int32
         )
-        self.solver_ = "sdca"
         return fits
+
+    def _in_shape(self, coef: Any, intercepts: Floats) -> dict[str, Any]:
+        is_one = len(intercepts) == 1 and not is_sparse(coef)
+        is_number = self._target_ndim == 1 and not self._classifies()
+        intercept: Any = np.float64(intercepts[0]) if is_number else intercepts
+        return {
+            "coef_": coef[0] if is_one else coef,
+            # scikit-learn has one 0 for all models without an intercept.
+            "intercept_": intercept if self.fit_intercept else 0.0,
+            "solver_": "sdca",
+        }
 
     def densify(self) -> Self:
         """Store ``coef_`` as an array again.
@@ -922,8 +962,6 @@ def _as_matrix(y: Any) -> tuple[Any, bool]:
 
 
 _OF_EACH_TARGET = (
-    "coef_",
-    "intercept_",
     "dual_coef_",
     "objective_",
     "dual_objective_",
@@ -993,6 +1031,8 @@ class Ridge(MultiOutputMixin, RegressorMixin, _RidgeBase):  # type: ignore[misc]
     True
     """
 
+    _original = linear_model.Ridge
+
     def __init__(
         self,
         alpha: float | ArrayLike = 1.0,
@@ -1015,19 +1055,19 @@ class Ridge(MultiOutputMixin, RegressorMixin, _RidgeBase):  # type: ignore[misc]
         self.random_state = random_state
 
     def _run(self, given: Given, y: Any, sample_weight: Any) -> list[Fit]:
-        n_samples = given.n_samples
+        weights = given.weigh(sample_weight)
+        targets, weights, _ = self._targets_of(y, weights, given.n_samples)
+        self._target_ndim = 2 if _as_matrix(y)[1] else 1
+        return self._fit_targets(given, targets, weights)
+
+    def _targets_of(self, y: Any, weights: Floats | None, n_samples: int) -> Targets:
         y, is_matrix = _as_matrix(y)
         if is_matrix:
             with naming("y", "numbers, one row of them for each row of X"):
                 y = check_array(y, dtype="float64", input_name="y")
         columns = y.T if is_matrix else [y]
         targets = [validate_y(one, n_samples, numeric=True) for one in columns]
-        fits = self._fit_targets(given, targets, given.weigh(sample_weight))
-        if not self.fit_intercept:
-            self.intercept_ = 0.0
-        elif is_matrix:
-            self.intercept_ = np.atleast_1d(self.intercept_)
-        return fits
+        return targets, weights, None
 
     def predict(self, X: Any) -> Floats:
         """Predict targets.
@@ -1112,7 +1152,7 @@ class RidgeClassifier(ClassifierMixin, _RidgeBase):  # type: ignore[misc]
         "class_weight": _CLASS_WEIGHT,
     }
 
-    _label_binarizer: Any
+    _original = linear_model.RidgeClassifier
 
     def __init__(
         self,
@@ -1138,7 +1178,16 @@ class RidgeClassifier(ClassifierMixin, _RidgeBase):  # type: ignore[misc]
         self.random_state = random_state
 
     def _run(self, given: Given, y: Any, sample_weight: Any) -> list[Fit]:
-        n_samples = given.n_samples
+        weights = given.weigh(sample_weight)
+        targets, weights, classes = self._targets_of(y, weights, given.n_samples)
+        y, is_matrix = _as_matrix(y)
+        # Labels may also be given as a column.
+        self._target_ndim = 2 if is_matrix and y.shape[1] > 1 else 1
+        fits = self._fit_targets(given, targets, weights)
+        self.classes_ = cast(NDArray[Any], classes)
+        return fits
+
+    def _targets_of(self, y: Any, weights: Floats | None, n_samples: int) -> Targets:
         y, is_matrix = _as_matrix(y)
         if not is_matrix or y.shape[1] == 1:
             y = validate_y(y, n_samples, numeric=False)
@@ -1146,23 +1195,19 @@ class RidgeClassifier(ClassifierMixin, _RidgeBase):  # type: ignore[misc]
             check_classification_targets(y)
             binarizer = LabelBinarizer(neg_label=-1, pos_label=1).fit(y)
             Y = binarizer.transform(y).astype(np.float64)
-        weights = given.weigh(sample_weight)
         if self.class_weight is not None:
             with naming("class_weight", "'balanced', a dict or None"):
                 factors = compute_sample_weight(self.class_weight, y)
             weights = factors if weights is None else weights * factors
         targets = [validate_y(one, n_samples, numeric=True) for one in Y.T]
-        fits = self._fit_targets(given, targets, weights)
-        intercept = np.atleast_1d(self.intercept_)
-        self.intercept_ = intercept if self.fit_intercept else 0.0
-        self._label_binarizer = binarizer
-        self.classes_ = binarizer.classes_
-        return fits
+        return targets, weights, binarizer.classes_
 
-    def _prepare(self, X: Any) -> Rows | _Matrix:
+    def _classifies(self) -> bool:
+        return True
+
+    def _check_model(self) -> None:
         # The loss is one for numbers: that there are classes is no contradiction here.
         check_is_fitted(self)
-        return Given(self, X, reset=False).to_predict()
 
     def decision_function(self, X: Any) -> Floats:
         """Compute signed scores, positive for the class they speak for.
@@ -1194,9 +1239,8 @@ class RidgeClassifier(ClassifierMixin, _RidgeBase):  # type: ignore[misc]
             Classes, or a matrix of 0 and 1 if the fit was to one.
         """
         scores = self._predictions(X)
-        if self._label_binarizer.y_type_.startswith("multilabel"):
-            signs = np.where(scores > 0, 1.0, -1.0)
-            return cast(NDArray[Any], self._label_binarizer.inverse_transform(signs))
+        if self._target_ndim == 2:
+            return (scores > 0).astype(np.int_)
         if scores.shape[1] == 1:
             numbers = (scores[:, 0] > 0).astype(np.intp)
         else:
