@@ -19,6 +19,11 @@ from sdca_rs._losses import LossInfo, losses
 from sdca_rs._pegasos import Pegasos
 from sdca_rs._sdca import Sdca
 from sdca_rs._subgradient import Subgradient
+from sdca_rs._svmlight import (
+    dump_svmlight_file,
+    load_svmlight_file,
+    load_svmlight_files,
+)
 
 __version__ = _version("sdca-rs")
 
@@ -33,6 +38,9 @@ __all__ = [
     "Sdca",
     "Subgradient",
     "certify",
+    "dump_svmlight_file",
+    "load_svmlight_file",
+    "load_svmlight_files",
     "losses",
     "theory",
 ]

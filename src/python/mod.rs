@@ -19,6 +19,7 @@
 
 mod matrix;
 mod rows;
+mod svmlight;
 mod theory;
 mod watcher;
 
@@ -30,7 +31,7 @@ use std::time::Duration;
 use numpy::{
     Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
 };
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -57,6 +58,7 @@ impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         match error {
             Error::Memory { .. } => PyMemoryError::new_err(error.to_string()),
+            Error::File { .. } => PyOSError::new_err(error.to_string()),
             _ => PyValueError::new_err(error.to_string()),
         }
     }
@@ -104,6 +106,8 @@ fn copy_of<'py>(py: Python<'py>, values: &[f64]) -> PyResult<Bound<'py, PyArray1
 mod _core {
     #[pymodule_export]
     use super::rows::PyRows;
+    #[pymodule_export]
+    use super::svmlight::{PyTable, read_svmlight, write_svmlight};
     #[pymodule_export]
     use super::theory::{
         theory_asdca, theory_asdca_theta, theory_pegasos, theory_sdca_lipschitz,

@@ -40,7 +40,7 @@ impl Outside {
         self.ended.store(true, Ordering::Release);
     }
 
-    fn is_ended(&self) -> bool {
+    pub(super) fn is_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
 
