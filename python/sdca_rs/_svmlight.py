@@ -216,6 +216,22 @@ def load_svmlight_files(
     return result
 
 
+def load_one(file: File, zero_based: bool | None) -> tuple[Any, Floats, bool]:
+    """Read a file for the command line: rows, labels, and whether it counts from 0."""
+    table = _read(
+        file,
+        single=False,
+        multilabel=False,
+        zero_based=zero_based,
+        query_id=False,
+        offset=0,
+        length=None,
+    )
+    counts_from_zero = table.n_entries > 0 and not table.from_one
+    X = _matrix(table, False, table.n_features, np.float64)
+    return X, _labels(table, False), counts_from_zero
+
+
 def _read(file: File, **settings: Any) -> _core.Table:
     if isinstance(file, str | PathLike):
         path = os.fspath(file)

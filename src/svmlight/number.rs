@@ -149,7 +149,8 @@ impl Value for f32 {
     /// Rounding twice is wrong only if the first rounding ends half-way between two `f32`.
     #[inline(always)]
     fn nearest(number: f64, text: &[u8]) -> Self {
-        if number.to_bits() & 0x1FFF_FFFF == 0x1000_0000 || number.abs() < 1e-37 {
+        let is_tiny = number != 0.0 && number.abs() < 1e-37;
+        if number.to_bits() & 0x1FFF_FFFF == 0x1000_0000 || is_tiny {
             let exact = std::str::from_utf8(text).ok().and_then(Self::parse);
             return exact.unwrap_or(number as Self);
         }
@@ -164,16 +165,29 @@ impl Value for f32 {
     }
 }
 
-/// Appends a number as Rust writes it for debugging: as short as possible, with an exponent if it is
-/// very small or very large.
+/// Appends a number that is no small integer: as short as possible, with an exponent of a sign and
+/// two digits or more if it is very small or very large, as C does.
 fn append(number: impl Debug, out: &mut Vec<u8>) {
+    let begin = out.len();
     write!(out, "{number:?}").expect("a vector takes everything");
+    if let Some(at) = out[begin..].iter().position(|&byte| byte == b'e') {
+        let exponent = out.split_off(begin + at + 1);
+        let (sign, digits) = match exponent.strip_prefix(b"-") {
+            Some(digits) => (b'-', digits),
+            None => (b'+', exponent.as_slice()),
+        };
+        out.push(sign);
+        if digits.len() < 2 {
+            out.push(b'0');
+        }
+        out.extend_from_slice(digits);
+    }
 }
 
-/// Appends a number if it is an integer of at most 15 digits and not -0.
+/// Appends a number if it is an integer of at most 16 digits and not -0.
 #[inline]
 fn write_integer(number: f64, out: &mut Vec<u8>) -> bool {
-    let is_small = number.abs() < 1e15 && number.trunc() == number;
+    let is_small = number.abs() < 1e16 && number.trunc() == number;
     if !is_small || (number == 0.0 && number.is_sign_negative()) {
         return false;
     }

@@ -167,8 +167,12 @@ impl<'a> Writer<'a> {
             if text.len() == begin && entries.is_empty() {
                 entries.push((0, 0.0));
             }
-            for &(j, x) in &entries {
-                text.push(b' ');
+            // As scikit-learn does, also where no entry follows.
+            text.push(b' ');
+            for (k, &(j, x)) in entries.iter().enumerate() {
+                if k > 0 {
+                    text.push(b' ');
+                }
                 write_int(j as i64 + first, &mut text);
                 text.push(b':');
                 if is_single {

@@ -134,6 +134,32 @@ fn rounding_to_single_precision_happens_once() {
     assert_eq!(table.values, [1.000_000_1, 1e-45, 0.0]);
 }
 
+#[test]
+fn numbers_are_written_as_c_would() {
+    let cases = [
+        (1.0, "1"),
+        (-0.0, "-0.0"),
+        (0.1, "0.1"),
+        (1e15, "1000000000000000"),
+        (1e16, "1e+16"),
+        (2.5e-7, "2.5e-07"),
+        (-1.5e300, "-1.5e+300"),
+    ];
+    for (number, expected) in cases {
+        let data = Data::csr(&[0, 1], &[0], &[number], 1).expect("valid");
+        let mut text = Vec::new();
+        write(
+            &mut text,
+            &data,
+            Labels::One(&[number]),
+            &WriteOptions::default(),
+        )
+        .expect("valid");
+        let expected = format!("{expected} 1:{expected}\n");
+        assert_eq!(String::from_utf8_lossy(&text), expected);
+    }
+}
+
 fn any_number() -> impl Strategy<Value = f64> {
     prop_oneof![
         any::<u64>().prop_map(f64::from_bits),
