@@ -193,18 +193,26 @@ pub fn parse<F: Value>(name: &str, text: &[u8], options: &ReadOptions) -> Result
 
 fn table<F: Value>(source: &Source<'_>, options: &ReadOptions) -> Result<Table<F>, Error> {
     let mut go_on = || ControlFlow::Continue(());
-    let plan = Plan::new(source, options, &mut go_on)?;
+    read_table(source, options, &mut go_on).map(|(table, _)| table)
+}
+
+/// Also says whether the index 1 was taken for the first column.
+pub(crate) fn read_table<F: Value>(
+    source: &Source<'_>,
+    options: &ReadOptions,
+    go_on: GoOn<'_>,
+) -> Result<(Table<F>, bool), Error> {
+    let plan = Plan::new(source, options, go_on)?;
     let mut values = memory::filled(plan.n_entries, F::default());
     let mut targets = memory::zeros(plan.n_targets());
     if !plan.is_wide() {
-        let (found, indptr, indices) =
-            arrays::<F, i32>(&plan, &mut values, &mut targets, &mut go_on)?;
+        let (found, indptr, indices) = arrays::<F, i32>(&plan, &mut values, &mut targets, go_on)?;
         if let Some(summary) = found {
             let structure = Structure::Narrow { indptr, indices };
             return Ok(summary.table(values, structure, targets));
         }
     }
-    let (found, indptr, indices) = arrays::<F, i64>(&plan, &mut values, &mut targets, &mut go_on)?;
+    let (found, indptr, indices) = arrays::<F, i64>(&plan, &mut values, &mut targets, go_on)?;
     let summary = found.expect("every index that is accepted fits into 64 bits");
     Ok(summary.table(values, Structure::Wide { indptr, indices }, targets))
 }
@@ -266,8 +274,8 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    fn table<F>(self, values: Vec<F>, structure: Structure, targets: Vec<f64>) -> Table<F> {
-        Table {
+    fn table<F>(self, values: Vec<F>, structure: Structure, targets: Vec<f64>) -> (Table<F>, bool) {
+        let table = Table {
             values,
             structure,
             n_cols: self.n_cols,
@@ -278,7 +286,8 @@ impl Summary {
             },
             label_ends: self.label_ends,
             query_ids: self.query_ids,
-        }
+        };
+        (table, self.from_one)
     }
 }
 
@@ -506,7 +515,8 @@ impl<'a> Plan<'a> {
                 room.indices.copy_within(entries, entry);
             }
             for k in 0..found.n_rows {
-                room.ends[1 + row + k] = I::of(room.ends[1 + from_row + k].number() + entry as i64);
+                room.ends[1 + row + k] =
+                    I::of(room.ends[1 + from_row + k].number() + entry.cast_signed() as i64);
             }
             if from_row > row && !self.options.multilabel {
                 room.targets

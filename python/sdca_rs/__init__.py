@@ -4,28 +4,31 @@ Start with :class:`Sdca`; :func:`losses` lists what it can minimise, and
 :func:`certify` proves how good any fitted linear model is. :class:`Asdca`,
 :class:`Pegasos`, :class:`Subgradient` and :class:`DualGradient` are other roads to the
 same optimum, :mod:`sdca_rs.theory` says how long they are, and
-:class:`sdca_rs.plotting.ConvergenceDisplay` draws them.
+:class:`sdca_rs.plotting.ConvergenceDisplay` draws them. :func:`load_svmlight_file` and
+:func:`dump_svmlight_file` read and write files.
 """
 
-from importlib.metadata import version as _version
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING, Any
 
-from sdca_rs import theory
-from sdca_rs._asdca import Asdca
-from sdca_rs._certify import Certificate, certify
-from sdca_rs._core import Progress
-from sdca_rs._dual_gradient import DualGradient
-from sdca_rs._handle import Data
-from sdca_rs._losses import LossInfo, losses
-from sdca_rs._pegasos import Pegasos
-from sdca_rs._sdca import Sdca
-from sdca_rs._subgradient import Subgradient
-from sdca_rs._svmlight import (
-    dump_svmlight_file,
-    load_svmlight_file,
-    load_svmlight_files,
-)
+if TYPE_CHECKING:
+    from sdca_rs import theory
+    from sdca_rs._asdca import Asdca
+    from sdca_rs._certify import Certificate, certify
+    from sdca_rs._core import Progress
+    from sdca_rs._dual_gradient import DualGradient
+    from sdca_rs._handle import Data
+    from sdca_rs._losses import LossInfo, losses
+    from sdca_rs._pegasos import Pegasos
+    from sdca_rs._sdca import Sdca
+    from sdca_rs._subgradient import Subgradient
+    from sdca_rs._svmlight import (
+        dump_svmlight_file,
+        load_svmlight_file,
+        load_svmlight_files,
+    )
 
-__version__ = _version("sdca-rs")
+    __version__: str
 
 __all__ = [
     "Asdca",
@@ -44,3 +47,38 @@ __all__ = [
     "losses",
     "theory",
 ]
+
+# Where names are that do not have a module of their own name. They are imported when
+# they are first used: the command line trains in less time than scikit-learn takes to
+# be imported.
+_HOMES = {
+    "Certificate": "_certify",
+    "Data": "_handle",
+    "DualGradient": "_dual_gradient",
+    "LossInfo": "_losses",
+    "Progress": "_core",
+    "dump_svmlight_file": "_svmlight",
+    "load_svmlight_file": "_svmlight",
+    "load_svmlight_files": "_svmlight",
+}
+
+
+def __getattr__(name: str) -> Any:
+    value: Any
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value = version("sdca-rs")
+    elif name == "theory":
+        value = _import_module("sdca_rs.theory")
+    elif name in __all__:
+        home = _HOMES.get(name, f"_{name.lower()}")
+        value = getattr(_import_module(f"sdca_rs.{home}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})

@@ -12,6 +12,7 @@ __all__ = [
     "Solver",
     "Stream",
     "Table",
+    "Trained",
     "decision_function",
     "fit",
     "has_duplicates",
@@ -28,6 +29,7 @@ __all__ = [
     "theory_sdca_sgd",
     "theory_sdca_smooth",
     "theory_sdca_smooth_averaged",
+    "train_svmlight",
     "write_svmlight",
 ]
 
@@ -142,6 +144,39 @@ class Table:
     def query_ids(self) -> NDArray[np.int64]: ...
 
 @final
+class Trained:
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_entries(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def zero_based(self) -> bool: ...
+    @property
+    def span(self) -> tuple[float, float]: ...
+    @property
+    def classes(self) -> list[float]: ...
+    @property
+    def counts(self) -> list[int]: ...
+    @property
+    def coef(self) -> list[list[float]]: ...
+    @property
+    def intercept(self) -> list[float]: ...
+    @property
+    def objective(self) -> list[float]: ...
+    @property
+    def dual_objective(self) -> list[float]: ...
+    @property
+    def gap(self) -> list[float]: ...
+    @property
+    def epochs(self) -> list[float]: ...
+    @property
+    def steps(self) -> list[float]: ...
+    @property
+    def stop_reason(self) -> list[str]: ...
+
+@final
 class Stream:
     def __new__(
         cls,
@@ -232,6 +267,23 @@ def read_svmlight(
     length: int | None,
     n_threads: int,
 ) -> Table: ...
+def train_svmlight(
+    path: str,
+    *,
+    seed: int,
+    classify: bool,
+    zero_based: bool | None,
+    loss: str,
+    loss_param: float | None,
+    C: float,
+    fit_intercept: bool,
+    tol: float,
+    max_iter: int,
+    max_time: float | None,
+    n_threads: int,
+    report: Callable[[Progress], bool] | None,
+    report_after: float,
+) -> Trained | None: ...
 def write_svmlight(
     X: Rows | _Matrix,
     labels: NDArray[np.float64],

@@ -40,7 +40,7 @@ def load_svmlight_file(
     offset: int = 0,
     length: int = -1,
 ) -> tuple[Any, ...]:
-    """Read a file in the svmlight (libsvm) format, on all processors.
+    r"""Read a file in the svmlight (libsvm) format, on all processors.
 
     Parameters and results are those of :func:`sklearn.datasets.load_svmlight_file`.
     What cannot be read is an error that names file, line and column.
@@ -127,7 +127,7 @@ def load_svmlight_files(
     offset: int = 0,
     length: int = -1,
 ) -> list[Any]:
-    """Read several files as :func:`load_svmlight_file` does one.
+    r"""Read several files as :func:`load_svmlight_file` does one.
 
     All matrices get the same number of columns, and "auto" takes all files for
     one-based or none.

@@ -26,7 +26,7 @@ mod watcher;
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use numpy::{
     Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
@@ -107,7 +107,7 @@ mod _core {
     #[pymodule_export]
     use super::rows::PyRows;
     #[pymodule_export]
-    use super::svmlight::{PyTable, read_svmlight, write_svmlight};
+    use super::svmlight::{PyTable, PyTrained, read_svmlight, train_svmlight, write_svmlight};
     #[pymodule_export]
     use super::theory::{
         theory_asdca, theory_asdca_theta, theory_pegasos, theory_sdca_lipschitz,
@@ -455,6 +455,7 @@ fn fit<'py>(
             n_threads,
             watchers: Watchers {
                 report,
+                report_from: Instant::now(),
                 outside: &outside,
             },
         };

@@ -1,19 +1,24 @@
 //! Files in the svmlight format, read into arrays that numpy has the memory of.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use numpy::{Element, IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::rows::Source as Matrix;
-use super::watcher::Outside;
-use super::{detached, guarded, new_array, slice};
-use crate::memory::IntoVec as _;
+use super::watcher::{Outside, Watchers};
+use super::{FitJob, Setting, detached, guarded, new_array, slice};
+use crate::memory::{self, IntoVec as _};
+use crate::run::{Budget, Fit};
+use crate::solver::Sdca;
 use crate::svmlight::{
     Column, Labels, Numbering, Plan, ReadOptions, Room, Source, Summary, Value, WriteOptions,
-    Writer,
+    Writer, read_table,
 };
 
 /// A file, or text in memory.
@@ -71,11 +76,7 @@ pub(super) fn read_svmlight<'py>(
 ) -> PyResult<PyTable> {
     guarded(|| {
         let options = ReadOptions {
-            numbering: match zero_based {
-                None => Numbering::Auto,
-                Some(true) => Numbering::Zero,
-                Some(false) => Numbering::One,
-            },
+            numbering: numbering(zero_based),
             // What several files have in common is for the caller to know.
             n_cols: None,
             multilabel,
@@ -158,7 +159,7 @@ fn table_of<F: Value + Element, I: Column + Element>(
         label_ends,
         query_ids,
     } = summary;
-    let label_ends = label_ends.into_iter().map(|end| end as i64).into_vec();
+    let label_ends = label_ends.into_iter().map(|end| end.cast_signed() as i64).into_vec();
     Ok(Some(PyTable {
         data: data.into_any().unbind(),
         indices: indices.into_any().unbind(),
@@ -172,6 +173,186 @@ fn table_of<F: Value + Element, I: Column + Element>(
         label_ends: label_ends.into_pyarray(py).unbind(),
         query_ids: query_ids.into_pyarray(py).unbind(),
     }))
+}
+
+/// A model trained on a file, without numpy: to import it takes longer than to train on a small file.
+#[pyclass(frozen, get_all, name = "Trained", module = "sdca_rs._core")]
+pub(super) struct PyTrained {
+    n_rows: usize,
+    n_entries: usize,
+    n_features: usize,
+    zero_based: bool,
+    /// The smallest and the largest target.
+    span: (f64, f64),
+    /// The labels in order, and how many rows have each; none if the targets are numbers.
+    classes: Vec<f64>,
+    counts: Vec<usize>,
+    /// For each problem:
+    coef: Vec<Vec<f64>>,
+    intercept: Vec<f64>,
+    objective: Vec<f64>,
+    dual_objective: Vec<f64>,
+    gap: Vec<f64>,
+    epochs: Vec<f64>,
+    steps: Vec<f64>,
+    stop_reason: Vec<&'static str>,
+}
+
+/// The labels in order, and the number of the label of each row. None if they are not integers, or too
+/// many to be labels beyond doubt.
+fn classes_of(targets: &[f64]) -> Option<(Vec<f64>, Vec<u32>)> {
+    const MOST: usize = 100;
+    let place =
+        |labels: &[f64], target: f64| labels.binary_search_by(|label| label.total_cmp(&target));
+    let mut labels = Vec::new();
+    for target in targets {
+        // 0 and -0 are the same label.
+        let target = target + 0.0;
+        if target.trunc() != target || target.abs() >= 1e15 {
+            return None;
+        }
+        if let Err(at) = place(&labels, target) {
+            if labels.len() == MOST {
+                return None;
+            }
+            labels.insert(at, target);
+        }
+    }
+    let number = |target: &f64| place(&labels, target + 0.0).unwrap_or_default() as u32;
+    let numbers = targets.iter().map(number).into_vec();
+    Some((labels, numbers))
+}
+
+/// Reads a file and trains on it. None if it holds something out of the ordinary, which the caller
+/// looks at: targets that are no labels, a single class, numbers that are not finite, or nothing.
+/// `report` is called at evaluations, but not in the first `report_after` seconds.
+#[pyfunction]
+#[pyo3(signature = (
+    path, *, seed, classify, zero_based, loss, loss_param, C, fit_intercept, tol, max_iter,
+    max_time, n_threads, report, report_after
+))]
+pub(super) fn train_svmlight(
+    py: Python<'_>,
+    path: PathBuf,
+    seed: u64,
+    classify: bool,
+    zero_based: Option<bool>,
+    loss: &str,
+    loss_param: Option<f64>,
+    C: f64,
+    fit_intercept: bool,
+    tol: f64,
+    max_iter: usize,
+    max_time: Option<f64>,
+    n_threads: usize,
+    report: Option<Py<PyAny>>,
+    report_after: f64,
+) -> PyResult<Option<PyTrained>> {
+    guarded(|| {
+        let outside = Outside::default();
+        let options = ReadOptions {
+            numbering: numbering(zero_based),
+            n_threads,
+            ..ReadOptions::default()
+        };
+        let budget = &Budget {
+            tol,
+            max_epochs: max_iter,
+            max_time: max_time.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+            record_every: None,
+        };
+        let setting = Setting::new((loss, loss_param), Some(C), None, fit_intercept)?;
+        let trained = detached(py, || {
+            let name = path.display().to_string();
+            let source = Source::file(&name, &path)?;
+            let (table, from_one) = read_table::<f64>(&source, &options, &mut look(&outside))?;
+            let is_finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
+            if table.n_rows() == 0 || !is_finite(&table.targets) || !is_finite(&table.values) {
+                return Ok(None);
+            }
+            let (mut labels, mut counts) = (Vec::new(), Vec::new());
+            let mut targets = Cow::Borrowed(table.targets.as_slice());
+            if classify {
+                let Some((found, numbers)) = classes_of(&table.targets) else {
+                    return Ok(None);
+                };
+                if found.len() < 2 {
+                    return Ok(None);
+                }
+                counts = memory::filled(found.len(), 0);
+                for &number in &numbers {
+                    counts[number as usize] += 1;
+                }
+                let is_binary = found.len() == 2;
+                let target = |number: u32| {
+                    if is_binary {
+                        2.0 * f64::from(number) - 1.0
+                    } else {
+                        f64::from(number)
+                    }
+                };
+                targets = Cow::Owned(numbers.into_iter().map(target).into_vec());
+                labels = found;
+            }
+            let data = Arc::new(table.data()?);
+            let watchers = Watchers {
+                report: report.as_ref(),
+                report_from: Instant::now() + Duration::from_secs_f64(report_after.clamp(0.0, 1e6)),
+                outside: &outside,
+            };
+            // Several classes are fitted at the same time.
+            let is_single = labels.len() <= 2;
+            let solver = Sdca {
+                seed,
+                n_threads: if is_single { n_threads } else { 1 },
+                ..Sdca::default()
+            };
+            let job = FitJob {
+                solver: &solver,
+                setting,
+                y: &targets,
+                n_classes: labels.len(),
+                budget,
+                starts: None,
+                n_threads,
+                watchers,
+            };
+            let fits = job.run(&data)?;
+            let smaller = |a: f64, b: &f64| a.min(*b);
+            let larger = |a: f64, b: &f64| a.max(*b);
+            let column = |value: fn(&Fit) -> f64| fits.iter().map(value).into_vec();
+            Ok(Some(PyTrained {
+                n_rows: table.n_rows(),
+                n_entries: table.values.len(),
+                n_features: table.n_cols,
+                zero_based: !table.values.is_empty() && !from_one,
+                span: (
+                    table.targets.iter().fold(f64::INFINITY, smaller),
+                    table.targets.iter().fold(f64::NEG_INFINITY, larger),
+                ),
+                classes: labels,
+                counts,
+                intercept: column(|fit| fit.intercept),
+                objective: column(|fit| fit.certificate.primal),
+                dual_objective: column(|fit| fit.certificate.dual),
+                gap: column(|fit| fit.certificate.gap),
+                epochs: column(|fit| fit.epochs),
+                steps: column(|fit| fit.steps),
+                stop_reason: fits.iter().map(|fit| fit.stop.name()).into_vec(),
+                coef: fits.into_iter().map(|fit| fit.coef).into_vec(),
+            }))
+        });
+        outside.check()?;
+        Ok(trained?)
+    })
+}
+
+fn numbering(zero_based: Option<bool>) -> Numbering {
+    match zero_based {
+        None => Numbering::Auto,
+        Some(true) => Numbering::Zero,
+        Some(false) => Numbering::One,
+    }
 }
 
 /// Calls `write` with the text of the rows, some at a time. With `label_ends`, `labels` holds those

@@ -168,7 +168,7 @@ pub(super) fn parse<F: Value, I: Column>(
             return Err(Failure::Narrow);
         }
         largest = largest.max(last);
-        *ends.get_mut(n_rows).ok_or(Failure::Changed)? = I::of(n_entries as i64);
+        *ends.get_mut(n_rows).ok_or(Failure::Changed)? = I::of(n_entries.cast_signed() as i64);
         contents.n_rows += 1;
         at = next_line(text, at);
     }
@@ -255,7 +255,7 @@ fn index(text: &[u8], from: usize) -> Result<Option<(i64, usize)>, Failure> {
     if at - from > 18 {
         return long_index(text, from, at).map(Some);
     }
-    Ok(Some((number as i64, at)))
+    Ok(Some((number.cast_signed(), at)))
 }
 
 #[cold]

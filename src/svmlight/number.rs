@@ -45,7 +45,7 @@ pub(super) fn simple(text: &[u8], from: usize) -> Option<(f64, usize)> {
         let begin = at;
         integer = digits(text, &mut at, integer);
         n_digits += at - begin;
-        exponent = -((at - begin) as i64);
+        exponent = -((at - begin).cast_signed() as i64);
     }
     if n_digits == 0 || n_digits > DIGITS || integer > EXACT {
         return None;
@@ -62,7 +62,7 @@ pub(super) fn simple(text: &[u8], from: usize) -> Option<(f64, usize)> {
         if !(1..=4).contains(&(at - begin)) {
             return None;
         }
-        exponent += sign * power as i64;
+        exponent += sign * power.cast_signed();
     }
     let power = *TENS.get(exponent.unsigned_abs() as usize)?;
     let size = if exponent < 0 {

@@ -173,7 +173,7 @@ impl<'a> Writer<'a> {
                 if k > 0 {
                     text.push(b' ');
                 }
-                write_int(j as i64 + first, &mut text);
+                write_int(j.cast_signed() as i64 + first, &mut text);
                 text.push(b':');
                 if is_single {
                     (x as f32).write(&mut text);

@@ -225,7 +225,10 @@ pub(super) fn count(text: &[u8], byte: u8) -> usize {
             .iter()
             .map(|&count| usize::from(count))
             .sum::<usize>();
-        total += rest.iter().filter(|&&found| found == byte).count();
+        total += rest
+            .iter()
+            .map(|&found| usize::from(found == byte))
+            .sum::<usize>();
     }
     total
 }

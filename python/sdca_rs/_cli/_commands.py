@@ -1,34 +1,29 @@
-"""The commands: what they do, print and return."""
+"""The commands that need numpy and scikit-learn."""
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from argparse import Namespace
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import d2_tweedie_score, r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from sdca_rs._certify import Certificate, certify
+from sdca_rs import _certify
 from sdca_rs._cli import _model
 from sdca_rs._cli._errors import CommandError
-from sdca_rs._cli._liblinear import SOLVER_TYPES, Liblinear
-from sdca_rs._cli._options import (
-    FAILURE,
-    INTERRUPTED,
-    NOT_CONVERGED,
-    SUCCESS,
-    parser,
-)
+from sdca_rs._cli._liblinear import Liblinear
+from sdca_rs._cli._options import NOT_CONVERGED, SUCCESS
 from sdca_rs._cli._prepare import Preparation, split_target
 from sdca_rs._cli._progress import Watch
-from sdca_rs._cli._read import Format, Table, format_of, read
-from sdca_rs._data import Floats
+from sdca_rs._cli._read import Format, Table, read
+from sdca_rs._cli._report import classes, is_converged, percent, say, shape, text_of
+from sdca_rs._cli._train import finish
+from sdca_rs._data import is_sparse
 from sdca_rs._handle import Data
 from sdca_rs._losses import require_loss
 from sdca_rs._sdca import Sdca
@@ -37,60 +32,22 @@ from sdca_rs._sdca import Sdca
 _CLASSES = 100
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code.
-
-    Parameters
-    ----------
-    argv : sequence of str, default=None
-        The arguments; None takes those of the process.
-
-    Returns
-    -------
-    int
-        0 success, 1 failure, 2 wrong usage, 3 not converged, 130 interrupted.
-    """
-    try:
-        args = parser().parse_args(argv)
-    except SystemExit as error:
-        return error.code if isinstance(error.code, int) else FAILURE
-    commands = {
-        "train": _train,
-        "predict": _predict,
-        "certify": _certify,
-        "inspect": _inspect,
-    }
-    try:
-        code = commands[args.command](args)
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:
-        # Whoever reads standard output has had enough, as `head` has.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return SUCCESS
-    except KeyboardInterrupt:
-        _say("interrupted")
-        return INTERRUPTED
-    except (CommandError, ValueError, TypeError, MemoryError, OSError) as error:
-        _say(f"{'found no memory for this' if not str(error) else error}")
-        return FAILURE
-
-
-def _say(text: str) -> None:
-    print(f"sdca-rs: {text}", file=sys.stderr)
-
-
 # train
 
 
-def _train(args: Namespace) -> int:
-    loss = _loss_of(args)
+def train(args: Namespace) -> int:
+    """Train on data of any format, with all options."""
+    loss = args.loss
     table = read(args.data, _format(args))
     target = split_target(table, args.target, required=True)
     preparation = Preparation(target=target)
     bias = None if args.bias is None or args.bias < 0 else float(args.bias)
     X = preparation.fit(table, standardise=args.standardise, bias=bias)
-    y = _targets(args, table, loss)
+    y = _targets(table, loss)
+    if len(args.C) > 1 and not args.cv:
+        raise CommandError(
+            f"-c: found {len(args.C)} values, expected one, or --cv to choose by"
+        )
     settings: dict[str, Any] = {
         "loss": loss,
         "loss_param": args.loss_param,
@@ -98,55 +55,29 @@ def _train(args: Namespace) -> int:
         "tol": args.tol,
         "max_iter": args.max_iter,
         "max_time": args.max_time,
-        "class_weight": _class_weight(args, y),
+        "class_weight": _class_weight(args, loss, y),
         "n_jobs": args.jobs,
         "random_state": args.seed,
     }
     if not args.quiet:
-        _say(f"{args.data}: {_shape(X)}, {_described(y, loss)}")
-    if len(args.C) > 1 and not args.cv:
-        raise CommandError(
-            f"-c: found {len(args.C)} values, expected one, or --cv to choose by"
-        )
-    C = args.C[0]
-    if args.cv:
-        C = _choose(args, X, y, settings)
-    n_problems = len(np.unique(y)) if require_loss(loss).task == "classification" else 1
-    n_problems = n_problems if n_problems > 2 else 1
+        n_entries = int(X.nnz) if is_sparse(X) else None
+        what = shape(X.shape[0], X.shape[1], n_entries)
+        say(f"{args.data}: {what}, {_described(y, loss)}")
+    C = _choose(args, X, y, settings) if args.cv else args.C[0]
     model = Sdca(**settings, C=C)
-    watch = Watch(args.tol, n_problems, quiet=args.quiet)
-    with watch, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
+    with Watch(args.tol, quiet=args.quiet) as watch, warnings.catch_warnings():
+        # It is said in other words below.
+        warnings.simplefilter("ignore", ConvergenceWarning)
         model.set_params(callback=watch).fit(X, y)
     model.set_params(callback=None)
-    path = args.model or _model_path(args.data)
-    _model.save(model, preparation, path)
-    if not args.quiet:
-        _say_certificate(
-            Certificate(model.objective_, model.dual_objective_, model.duality_gap_),
-            model,
-        )
-        _say(f"wrote {path}")
-    for warning in caught:
-        if not args.quiet or issubclass(warning.category, ConvergenceWarning):
-            _say(f"warning: {warning.message}")
-    reasons = set(np.atleast_1d(model.stop_reason_).tolist())
-    return SUCCESS if reasons <= {"converged", "perfect"} else NOT_CONVERGED
-
-
-def _loss_of(args: Namespace) -> str:
-    if args.solver_type is None:
-        return args.loss or "log"
-    kind = SOLVER_TYPES.get(args.solver_type)
-    if kind is None:
-        known = ", ".join(str(number) for number in SOLVER_TYPES)
-        raise CommandError(f"-s: found {args.solver_type}, expected one of {known}")
-    if kind.loss is None:
-        raise CommandError(
-            f"-s: found {args.solver_type} ({kind.name}), expected a type that is not "
-            f"{kind.why}"
-        )
-    return kind.loss
+    _model.save(model, preparation, args.model)
+    return finish(
+        args,
+        np.atleast_1d(model.objective_).tolist(),
+        np.atleast_1d(model.dual_objective_).tolist(),
+        np.atleast_1d(model.stop_reason_).tolist(),
+        model.n_iter_,
+    )
 
 
 def _format(args: Namespace, **others: Any) -> Format:
@@ -162,31 +93,14 @@ def _format(args: Namespace, **others: Any) -> Format:
     return Format(**(settings | others))
 
 
-def _model_path(data: str) -> str:
-    if data == "-":
-        raise CommandError("MODEL: found none, expected a name, as the data have none")
-    return os.path.basename(data) + ".json"
-
-
-def _shape(X: Any) -> str:
-    n_rows, n_columns = X.shape
-    stored = f", {X.nnz} entries" if hasattr(X, "nnz") else ""
-    return f"{n_rows} rows, {n_columns} columns{stored}"
-
-
 def _described(y: NDArray[Any], loss: str) -> str:
     if require_loss(loss).task == "regression":
         return f"targets from {y.min():g} to {y.max():g}"
     labels, counts = np.unique(y, return_counts=True)
-    if len(labels) > 4:
-        return f"{len(labels)} classes"
-    return "classes " + ", ".join(
-        f"{_text(label)} ({count} rows)"
-        for label, count in zip(labels, counts, strict=True)
-    )
+    return classes(labels.tolist(), counts.tolist())
 
 
-def _targets(args: Namespace, table: Table, loss: str) -> NDArray[Any]:
+def _targets(table: Table, loss: str) -> NDArray[Any]:
     y = table.y
     assert y is not None
     if require_loss(loss).task == "regression":
@@ -198,10 +112,11 @@ def _targets(args: Namespace, table: Table, loss: str) -> NDArray[Any]:
         return y.astype(np.float64)
     if y.dtype.kind == "f":
         n_values = len(np.unique(y))
-        if n_values > _CLASSES or (n_values > 2 and (y != np.round(y)).any()):
+        many = n_values > _CLASSES or 2 * n_values > len(y)
+        if n_values > 2 and (many or (y != np.round(y)).any()):
             raise CommandError(
-                f"{table.path}: found {n_values} different numbers as targets, expected "
-                f"classes for the loss {loss!r}: for regression say --loss squared, "
+                f"{table.path}: found {n_values} different numbers as targets, "
+                f"expected classes for the loss {loss!r}: for regression say --loss squared, "
                 "absolute, huber, quantile or poisson"
             )
         if (y == np.round(y)).all() and (abs(y) < 2**53).all():
@@ -210,12 +125,14 @@ def _targets(args: Namespace, table: Table, loss: str) -> NDArray[Any]:
     return y
 
 
-def _class_weight(args: Namespace, y: NDArray[Any]) -> Any:
+def _class_weight(args: Namespace, loss: str, y: NDArray[Any]) -> Any:
     if not args.class_weight:
         return None
+    if require_loss(loss).task == "regression":
+        raise CommandError(f"-w: found for the loss {loss!r}, which has no classes")
     if args.class_weight == ["balanced"]:
         return "balanced"
-    labels = {_text(label): label for label in np.unique(y).tolist()}
+    labels = {text_of(label): label for label in np.unique(y).tolist()}
     weights = {}
     for entry in args.class_weight:
         label, _, factor = entry.rpartition("=")
@@ -262,8 +179,7 @@ def _choose(
             for k, C in enumerate(grid):
                 model.set_params(C=C).fit(data, y[train])
                 scores[k, fold] = model.score(held_out, y[test])
-                reasons = set(np.atleast_1d(model.stop_reason_).tolist())
-                short += not reasons <= {"converged", "perfect"}
+                short += not is_converged(np.atleast_1d(model.stop_reason_).tolist())
     means = scores.mean(axis=1)
     best = int(means.argmax())
     if not args.quiet:
@@ -275,9 +191,9 @@ def _choose(
             print(f"{C:>10g}  {means[k]:.4f} +- {spread:.4f}{chosen}", file=sys.stderr)
         if len(grid) > 1 and best in (0, len(grid) - 1):
             side = "smaller" if best == 0 else "larger"
-            _say(f"note: the best C is at the end of the grid; try {side} ones")
+            say(f"note: the best C is at the end of the grid; try {side} ones")
         if short:
-            _say(
+            say(
                 f"note: {short} of {scores.size} fits did not reach the tolerance; "
                 "--max-iter lets them go on"
             )
@@ -294,10 +210,11 @@ def _score_name(loss: str) -> str:
 # predict
 
 
-def _predict(args: Namespace) -> int:
+def predict(args: Namespace) -> int:
+    """Write predictions."""
     model, preparation, _ = _model.read(args.model)
     table = read(args.data, _format_of_model(args, preparation))
-    target = args.target or preparation.target
+    target = args.target or (preparation.target if table.columns is not None else None)
     split_target(table, target, required=args.target is not None)
     X = preparation.apply(table, int(model.n_features_in_))
     _note_differences(args, preparation)
@@ -353,35 +270,23 @@ def _note_differences(args: Namespace, preparation: Preparation) -> None:
     if args.quiet:
         return
     if preparation.ignored:
-        _say(
+        say(
             f"note: left out {preparation.ignored} columns that the training data did "
             "not have"
         )
     for name, count in preparation.unknown.items():
-        _say(
+        say(
             f"note: column {name!r}: {count} rows with a category that the training "
             "data did not have count as none of the categories"
         )
 
 
-def _text(value: Any) -> str:
-    """Write a label or a prediction so that no bit is lost."""
-    if isinstance(value, float | np.floating):
-        number = float(value)
-        return (
-            str(int(number))
-            if number.is_integer() and abs(number) < 1e15
-            else repr(number)
-        )
-    return str(value)
-
-
 def _lines(predicted: Any, numbers: Any, labels: Any) -> str:
-    first = [_text(value) for value in predicted.tolist()]
+    first = [text_of(value) for value in predicted.tolist()]
     if numbers is None:
         return "".join(f"{value}\n" for value in first)
     shown = labels if numbers.shape[1] > 1 else labels[1:]
-    head = " ".join(["labels", *(_text(label) for label in shown.tolist())])
+    head = " ".join(["labels", *(text_of(label) for label in shown.tolist())])
     rows = (
         f"{value} {' '.join(map(repr, row))}\n"
         for value, row in zip(first, numbers.tolist(), strict=True)
@@ -393,43 +298,43 @@ def _say_score(model: Any, y: NDArray[Any], predicted: NDArray[Any]) -> None:
     info = require_loss(model.loss)
     if info.task == "classification":
         right = int(np.sum(_comparable(y) == _comparable(predicted)))
-        _say(f"accuracy {100 * right / len(y):.2f} % ({right} of {len(y)} rows)")
-    elif y.dtype.kind in "biuf":
-        from sklearn.metrics import d2_tweedie_score, r2_score
-
-        if len(y) > 1:
-            if info.link == "log":
-                if (y >= 0).all() and y.any():
-                    score = d2_tweedie_score(y, predicted, power=1)
-                    _say(f"D^2 {score:.4f} of the Poisson deviance ({len(y)} rows)")
-            else:
-                _say(f"R^2 {r2_score(y, predicted):.4f} ({len(y)} rows)")
+        say(f"accuracy {100 * right / len(y):.2f} % ({right} of {len(y)} rows)")
+    elif y.dtype.kind in "biuf" and len(y) > 1:
+        if info.link == "log":
+            if (y >= 0).all() and y.any():
+                score = d2_tweedie_score(y, predicted, power=1)
+                say(f"D^2 {score:.4f} of the Poisson deviance ({len(y)} rows)")
+        else:
+            say(f"R^2 {r2_score(y, predicted):.4f} ({len(y)} rows)")
 
 
 def _comparable(labels: NDArray[Any]) -> NDArray[Any]:
-    return np.array([_text(label) for label in labels.tolist()])
+    return np.array([text_of(label) for label in labels.tolist()])
 
 
 # certify
 
 
-def _certify(args: Namespace) -> int:
+def certify(args: Namespace) -> int:
+    """Print a certificate."""
     model, preparation, liblinear = _model.read(args.model)
     table = read(args.data, _format_of_model(args, preparation))
-    target = args.target or preparation.target
+    target = args.target or (preparation.target if table.columns is not None else None)
     split_target(table, target, required=True)
     settings = _settings_of(args, model, liblinear)
     X = preparation.apply(table, int(model.n_features_in_))
     _note_differences(args, preparation)
-    y = _targets(args, table, settings["loss"])
+    y = _targets(table, settings["loss"])
     _model.without_names(model)
     if hasattr(model, "classes_"):
         y = _like(y, model.classes_, args.data)
-    proof = certify(model, X, y, tol=args.tol, max_iter=args.max_iter, **settings)
+    proof = _certify.certify(
+        model, X, y, tol=args.tol, max_iter=args.max_iter, **settings
+    )
     print(_proof(proof, settings, model, liblinear is not None))
     share = np.atleast_1d(proof.gap / np.maximum(proof.objective, 1e-300)).max()
     if args.at_most is not None and not share <= args.at_most:
-        _say(
+        say(
             f"the gap is {share:.2g} of the objective, above --at-most {args.at_most:g}"
         )
         return NOT_CONVERGED
@@ -473,8 +378,8 @@ def _settings_of(
 
 def _like(y: NDArray[Any], classes: NDArray[Any], path: str) -> NDArray[Any]:
     """Return labels as the very ones of a model."""
-    known = {_text(label): label for label in classes.tolist()}
-    texts = [_text(label) for label in y.tolist()]
+    known = {text_of(label): label for label in classes.tolist()}
+    texts = [text_of(label) for label in y.tolist()]
     strange = next((text for text in texts if text not in known), None)
     if strange is not None:
         raise CommandError(
@@ -485,13 +390,16 @@ def _like(y: NDArray[Any], classes: NDArray[Any], path: str) -> NDArray[Any]:
 
 
 def _proof(
-    proof: Certificate, settings: dict[str, Any], model: Any, is_liblinear: bool
+    proof: _certify.Certificate,
+    settings: dict[str, Any],
+    model: Any,
+    is_liblinear: bool,
 ) -> str:
     C = settings.get("C")
     lam = settings.get("lam")
     strength = f"C = {C:g}" if lam is None else f"lam = {lam:g}"
     lines = [f"loss {settings['loss']}, {strength}"]
-    classes = getattr(model, "classes_", ())
+    labels = getattr(model, "classes_", ())
     rows = zip(
         np.atleast_1d(proof.objective),
         np.atleast_1d(proof.dual_objective),
@@ -499,10 +407,10 @@ def _proof(
         strict=True,
     )
     for k, (primal, dual, gap) in enumerate(rows):
-        of_class = f"class {_text(classes[k])}: " if len(classes) > 2 else ""
+        of_class = f"class {text_of(labels[k])}: " if len(labels) > 2 else ""
         lines.append(
             f"{of_class}objective {primal:.9g}, no model is below {dual:.9g}: "
-            f"at most {_percent(gap, primal)} above the best"
+            f"at most {percent(gap, primal)} above the best"
         )
     if is_liblinear and model.n_features_in_:
         lines.append(
@@ -512,32 +420,11 @@ def _proof(
     return "\n".join(lines)
 
 
-def _percent(gap: float, objective: float) -> str:
-    if objective <= 0:
-        return "nothing" if gap <= 0 else "any amount"
-    return f"{100 * max(gap, 0.0) / objective:.2g} %"
-
-
-def _say_certificate(proof: Certificate, model: Any) -> None:
-    objective, dual = (
-        np.atleast_1d(proof.objective),
-        np.atleast_1d(proof.dual_objective),
-    )
-    gap = np.atleast_1d(proof.gap)
-    worst = int(np.argmax(gap / np.maximum(objective, 1e-300)))
-    of_class = f"worst of {len(gap)} classes: " if len(gap) > 1 else ""
-    reasons = sorted(set(np.atleast_1d(model.stop_reason_).tolist()))
-    _say(
-        f"{', '.join(reasons)} after {model.n_iter_} epochs: {of_class}objective "
-        f"{objective[worst]:.6g}, no model is below {dual[worst]:.6g}: at most "
-        f"{_percent(gap[worst], objective[worst])} above the best"
-    )
-
-
 # inspect
 
 
-def _inspect(args: Namespace) -> int:
+def inspect(args: Namespace) -> int:
+    """Print what is in a model."""
     model, preparation, liblinear = _model.read(args.model)
     if liblinear is not None:
         print("LIBLINEAR")

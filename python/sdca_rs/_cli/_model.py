@@ -14,6 +14,7 @@ from sdca_rs._base import CertifiedLinearModel
 from sdca_rs._cli._errors import CommandError
 from sdca_rs._cli._liblinear import Liblinear, is_liblinear, read_liblinear
 from sdca_rs._cli._prepare import Preparation
+from sdca_rs._cli._train import replacing
 
 # The key that this module adds to what `save` writes.
 _KEY = "input"
@@ -24,25 +25,10 @@ def save(model: CertifiedLinearModel, preparation: Preparation, path: str) -> No
     names = preparation.names()
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
-    folder = os.path.dirname(os.path.abspath(path))
-    # All or nothing: a model that is being replaced stays until the new one is written.
-    handle, draft = tempfile.mkstemp(dir=folder, prefix=".sdca-rs-", suffix=".json")
-    os.close(handle)
-    try:
+    with replacing(path) as draft:
         model.save(draft)
         if preparation.is_needed:
             _add(draft, preparation)
-        os.chmod(draft, 0o666 & ~_umask())
-        os.replace(draft, path)
-    except BaseException:
-        os.unlink(draft)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _add(path: str, preparation: Preparation) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
-from importlib.metadata import version
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from sdca_rs._cli._read import FORMATS
+from sdca_rs._cli._formats import FORMATS
 from sdca_rs._losses import losses
 
 SUCCESS, FAILURE, USAGE, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -77,10 +77,11 @@ tables (CSV, Parquet):
 LIBLINEAR's options:
   -s 0, 7      --loss log                   -c C         the same
   -s 1, 2      --loss squared_hinge         -p EPSILON   the same, --loss-param
-  -s 3         --loss hinge                 -e EPSILON   --tol; here the gap relative to
-  -s 11, 12    --loss squared_epsilon_                   the objective
-                      insensitive           -B 1         the same; --no-intercept for -B -1,
-  -s 13        --loss epsilon_insensitive                which is the default there
+  -s 3         --loss hinge                 -e EPSILON   --tol; here the gap relative
+  -s 11, 12    --loss squared_epsilon_                   to the objective
+                      insensitive           -B 1         the same
+  -s 13        --loss epsilon_insensitive   -B -1        --no-intercept; the default of
+                                                         LIBLINEAR
   -s 4, 5, 6   not here                     -wLABEL X    -w LABEL=X
   -C           -c 0.01,0.1,1 --cv 5         -v K         the same, --cv; a model is
   -q           the same, --quiet                         trained all the same
@@ -100,8 +101,8 @@ examples:
 """
 
 _CERTIFY = """\
-Prove how far a model is from the best one for DATA, which should be the rows that it was
-trained on. Files of LIBLINEAR do not say which C they were trained with: give it by -c.
+Prove how far a model is from the best one for DATA, which should be the rows that it
+was trained on. Files of LIBLINEAR do not say which C they were trained with: give it by -c.
 """
 
 _CERTIFY_MORE = """\
@@ -111,24 +112,36 @@ examples:
   sdca-rs certify heart.svm heart.model -c 0.1
 
 what it prints:
-  The objective of the model, the mean loss plus |w|^2 / (2 C n) for n rows; a value that
-  no model can be below, which a fit of its own proves; and the distance of the two in
+  The objective of the model, the mean loss plus |w|^2 / (2 C n) for n rows; a value
+  that no model can be below, which a fit of its own proves; and the distance of the two in
   per cent of the objective. If that is small the model is as good as any other for this
   loss and C. If it is large, the model may be bad or the bound loose: a smaller --tol
   makes the bound tighter.
 
   LIBLINEAR regularises its bias (-B 1): there it is the coefficient of a last column of
-  ones. The certificate is about that very objective. The intercept of "sdca-rs train" is
-  free, so that the two have different objectives and different best values.
+  ones. The certificate is about that very objective. The intercept of "sdca-rs train"
+  is free, so that the two have different objectives and different best values.
 """
 
 _INSPECT = "Say what is in a model file of sdca-rs or LIBLINEAR."
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Parse arguments; like argparse, exit with a message if they are wrong."""
+    root, commands = _parsers()
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given and given[0] in commands:
+        # Options may be between DATA and MODEL.
+        args = commands[given[0]].parse_intermixed_args(given[1:])
+        args.command = given[0]
+        return args
+    return root.parse_args(given)
+
+
+def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the parser of all commands, and those of each."""
     root = _Parser(prog="sdca-rs", description=_MAIN, epilog=_MAIN_MORE)
-    root.add_argument("--version", action="version", version=version("sdca-rs"))
+    root.add_argument("--version", action=_Version, nargs=0, help="print it and exit")
     commands = root.add_subparsers(
         dest="command", required=True, metavar="COMMAND", parser_class=_Parser
     )
@@ -253,7 +266,16 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="how many of the largest coefficients to list (default: 10)",
     )
-    return root
+    return root, dict(commands.choices)
+
+
+class _Version(argparse.Action):
+    def __call__(self, *_: Any) -> None:
+        # It takes some time to find out.
+        import sdca_rs
+
+        print(sdca_rs.__version__)
+        sys.exit(SUCCESS)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -103,7 +103,7 @@ class Preparation:
     # Rows.
 
     def fit(self, table: Table, *, standardise: bool, bias: float | None) -> Any:
-        """Learn from the rows of training, without the target, and return the matrix."""
+        """Learn from the rows of training, and return the matrix."""
         self.bias = bias
         if table.columns is None:
             self.zero_based = table.zero_based
@@ -132,10 +132,7 @@ class Preparation:
                     f"of the model: {listed([name for name, _ in self.columns])}"
                 )
             return self._finish(table, self._numbers(table))
-        if table.columns is not None:
-            X = _matrix_of_numbers(table)
-        else:
-            X = table.X
+        X = _matrix_of_numbers(table) if table.columns is not None else table.X
         wanted = n_features - (self.bias is not None)
         if X.shape[1] != wanted:
             X = self._with_width(table, X, wanted)
@@ -155,7 +152,8 @@ class Preparation:
 
     def _numbers(self, table: Table) -> Floats:
         """Return the columns of numbers, in the order of training."""
-        assert self.columns is not None and table.columns is not None
+        assert self.columns is not None
+        assert table.columns is not None
         given = {column.name: column for column in table.columns}
         missing = [name for name, _ in self.columns if name not in given]
         if missing:
@@ -203,7 +201,8 @@ class Preparation:
                 X = (X - self.mean) / self.scale
         codes = self._codes(table)
         if codes:
-            X = sp.hstack([sp.csr_matrix(X), *codes], format="csr")
+            blocks: Any = [sp.csr_matrix(X), *codes]
+            X = sp.hstack(blocks, format="csr")
         if self.bias is not None:
             last = np.full((X.shape[0], 1), self.bias)
             sparse = is_sparse(X)
@@ -241,8 +240,8 @@ def split_target(table: Table, target: str | None, *, required: bool) -> str | N
     if table.columns is None:
         if target is not None:
             raise CommandError(
-                f"--target: found {target!r} for {table.path}, expected none: rows come "
-                "with their labels"
+                f"--target: found {target!r} for {table.path}, expected none: rows "
+                "come with their labels"
             )
         if table.y is None and required:
             raise CommandError(

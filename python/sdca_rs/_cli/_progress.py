@@ -25,9 +25,8 @@ class Watch:
     A context manager around a fit, and its callback.
     """
 
-    def __init__(self, tol: float, n_problems: int, *, quiet: bool) -> None:
+    def __init__(self, tol: float, *, quiet: bool) -> None:
         self._tol = tol
-        self._n_problems = n_problems
         self._quiet = quiet
         self._live = sys.stderr.isatty()
         self._lock = threading.Lock()
@@ -83,9 +82,10 @@ class Watch:
         if now - self._shown < (_LIVE if self._live else _LOG):
             return
         self._shown = now
+        # Classes may be fitted at the same time, in any order.
         problem = ""
-        if self._n_problems > 1:
-            problem = f"class {progress.class_index + 1} of {self._n_problems}, "
+        if progress.class_index > 0:
+            problem = f"class {progress.class_index + 1}, "
         line = (
             f"{problem}epoch {progress.epoch:.0f}, gap {share:.1e} of the objective "
             f"(tol {self._tol:g}), {now - self._begun:.0f} s"

@@ -21,17 +21,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sdca_rs._cli._errors import CommandError
+from sdca_rs._cli._formats import format_of
 from sdca_rs._data import Floats
 from sdca_rs._svmlight import load_one
 
-FORMATS = ("svmlight", "csv", "parquet", "npz")
-_EXTENSIONS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".npz": "npz",
-}
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 
 # Rows of a CSV file that decide what a column holds, and that are converted at a time.
@@ -91,14 +84,6 @@ class Format:
         if name in self.drop:
             return False
         return self.only is None or name in self.only
-
-
-def format_of(path: str) -> str:
-    """Tell the format of a file by its name."""
-    stem, extension = os.path.splitext(path.lower())
-    if extension in _OPENERS:
-        extension = os.path.splitext(stem)[1]
-    return _EXTENSIONS.get(extension, "svmlight")
 
 
 def read(path: str, given: Format) -> Table:
@@ -386,8 +371,8 @@ def _checked(path: str, name: str, array: NDArray[Any], as_text: bool) -> Column
 def _refuse(path: str, name: str, row: int, value: Any, expected: str) -> None:
     found = "nothing" if value is None else repr(value)
     raise CommandError(
-        f"{path}: column {name!r}: found {found} in row {row + 1}, expected {expected}: "
-        f"{_advice(name)}"
+        f"{path}: column {name!r}: found {found} in row {row + 1}, expected "
+        f"{expected}: {_advice(name)}"
     )
 
 
