@@ -116,8 +116,8 @@ def _targets(table: Table, loss: str) -> NDArray[Any]:
         if n_values > 2 and (many or (y != np.round(y)).any()):
             raise CommandError(
                 f"{table.path}: found {n_values} different numbers as targets, "
-                f"expected classes for the loss {loss!r}: for regression say --loss squared, "
-                "absolute, huber, quantile or poisson"
+                f"expected classes for the loss {loss!r}: for regression say --loss "
+                "squared, absolute, huber, quantile or poisson"
             )
         if (y == np.round(y)).all() and (abs(y) < 2**53).all():
             # Labels as one writes them: 1, not 1.0.

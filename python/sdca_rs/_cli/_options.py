@@ -102,7 +102,8 @@ examples:
 
 _CERTIFY = """\
 Prove how far a model is from the best one for DATA, which should be the rows that it
-was trained on. Files of LIBLINEAR do not say which C they were trained with: give it by -c.
+was trained on. Files of LIBLINEAR do not say which C they were trained with: give it by
+-c.
 """
 
 _CERTIFY_MORE = """\
@@ -113,10 +114,10 @@ examples:
 
 what it prints:
   The objective of the model, the mean loss plus |w|^2 / (2 C n) for n rows; a value
-  that no model can be below, which a fit of its own proves; and the distance of the two in
-  per cent of the objective. If that is small the model is as good as any other for this
-  loss and C. If it is large, the model may be bad or the bound loose: a smaller --tol
-  makes the bound tighter.
+  that no model can be below, which a fit of its own proves; and the distance of the two
+  in per cent of the objective. If that is small, the model is as good as any other for
+  this loss and C. If it is large, the model may be bad or the bound loose: a smaller
+  --tol makes the bound tighter.
 
   LIBLINEAR regularises its bias (-B 1): there it is the coefficient of a last column of
   ones. The certificate is about that very objective. The intercept of "sdca-rs train"

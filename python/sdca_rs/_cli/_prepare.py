@@ -199,14 +199,15 @@ class Preparation:
                 X = sp.csr_matrix(X @ sp.diags(1.0 / self.scale))
             else:
                 X = (X - self.mean) / self.scale
+        blocks: list[Any]
         codes = self._codes(table)
         if codes:
-            blocks: Any = [sp.csr_matrix(X), *codes]
+            blocks = [sp.csr_matrix(X), *codes]
             X = sp.hstack(blocks, format="csr")
         if self.bias is not None:
             last = np.full((X.shape[0], 1), self.bias)
-            sparse = is_sparse(X)
-            X = sp.hstack([X, last], format="csr") if sparse else np.hstack([X, last])
+            blocks = [X, last]
+            X = sp.hstack(blocks, format="csr") if is_sparse(X) else np.hstack(blocks)
         return sp.csr_matrix(X) if is_sparse(X) else np.ascontiguousarray(X)
 
     def _codes(self, table: Table) -> list[Any]:
