@@ -18,16 +18,8 @@ import sklearn.datasets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sklearn.datasets.tests import test_svmlight_format as theirs
 
-import sdca_rs
 from sdca_rs import dump_svmlight_file, load_svmlight_file, load_svmlight_files
-
-# scikit-learn's own tests, each with the reason if it does not hold here.
-NOT_OURS = {
-    "test_dump": "the head of a file names sdca-rs, which has written it",
-}
-THEIRS = [name for name in vars(theirs) if name.startswith("test_")]
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -66,45 +58,6 @@ def same_matrix(X: Any, A: Any) -> None:
 
 
 # Against scikit-learn.
-
-
-def test_scikit_learns_own_tests_pass(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, request: pytest.FixtureRequest
-) -> None:
-    for name in ("load_svmlight_file", "load_svmlight_files", "dump_svmlight_file"):
-        monkeypatch.setattr(theirs, name, getattr(sdca_rs, name))
-    plugin = _Outcomes()
-    file = tmp_path / "test_theirs.py"
-    file.write_text("from sklearn.datasets.tests.test_svmlight_format import *\n")
-    code = pytest.main(
-        [
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:terminal",
-            "-c",
-            os.devnull,
-            str(file),
-        ],
-        plugins=[plugin],
-    )
-    assert plugin.failed.keys() == NOT_OURS.keys(), plugin.failed
-    assert code == pytest.ExitCode.TESTS_FAILED
-    assert plugin.n_passed > 50
-
-
-class _Outcomes:
-    def __init__(self) -> None:
-        self.n_passed = 0
-        self.failed: dict[str, str] = {}
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        if report.passed and report.when == "call":
-            self.n_passed += 1
-        if report.failed:
-            name = report.nodeid.partition("::")[2].partition("[")[0]
-            self.failed[name] = report.longreprtext[-500:]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
@@ -337,7 +290,10 @@ def test_parts_make_a_whole(large: Any, from_memory: bool) -> None:
         rows.append(A)
         labels.append(b)
     # Indices count from 0 in parts, as in scikit-learn.
-    np.testing.assert_array_equal(sp.vstack(rows).toarray()[:, 1:], X.toarray())
+    whole = sp.vstack(rows).tocsr()
+    np.testing.assert_array_equal(whole.indices - 1, X.indices)
+    np.testing.assert_array_equal(whole.indptr, X.indptr)
+    np.testing.assert_array_equal(whole.data, X.data)
     np.testing.assert_array_equal(np.concatenate(labels), y)
 
 

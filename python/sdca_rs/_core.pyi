@@ -5,7 +5,10 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self
 
+VERSION: str
+
 __all__ = [
+    "VERSION",
     "Fit",
     "Progress",
     "Rows",

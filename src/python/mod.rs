@@ -104,6 +104,10 @@ fn copy_of<'py>(py: Python<'py>, values: &[f64]) -> PyResult<Bound<'py, PyArray1
 /// The compiled core of `sdca_rs`. Private: use the package.
 #[pymodule(gil_used = false)]
 mod _core {
+    /// The version, without the time that Python takes to look for it.
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+
     #[pymodule_export]
     use super::rows::PyRows;
     #[pymodule_export]

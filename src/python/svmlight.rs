@@ -159,7 +159,10 @@ fn table_of<F: Value + Element, I: Column + Element>(
         label_ends,
         query_ids,
     } = summary;
-    let label_ends = label_ends.into_iter().map(|end| end.cast_signed() as i64).into_vec();
+    let label_ends = label_ends
+        .into_iter()
+        .map(|end| end.cast_signed() as i64)
+        .into_vec();
     Ok(Some(PyTable {
         data: data.into_any().unbind(),
         indices: indices.into_any().unbind(),

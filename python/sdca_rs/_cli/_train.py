@@ -10,10 +10,9 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from sdca_rs import _core
@@ -159,16 +158,13 @@ def replacing(path: str) -> Iterator[str]:
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise CommandError(f"{path}: found no folder {folder}, expected one")
-    handle, draft = tempfile.mkstemp(dir=folder, prefix=".sdca-rs-", suffix=".json")
-    os.close(handle)
+    draft = os.path.join(folder, f".{os.path.basename(path)}.{os.getpid()}")
     try:
         yield draft
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(draft, 0o666 & ~mask)
         os.replace(draft, path)
     except BaseException:
-        os.unlink(draft)
+        with suppress(OSError):
+            os.unlink(draft)
         raise
 
 
@@ -176,13 +172,11 @@ def replacing(path: str) -> Iterator[str]:
 
 
 def _record(args: Namespace, loss: LossInfo, trained: _core.Trained) -> dict[str, Any]:
-    from importlib.metadata import version
-
     classify = loss.task == "classification"
     record: dict[str, Any] = {
         "format": "sdca-rs model",
         "format_version": 1,
-        "sdca_rs_version": version("sdca-rs"),
+        "sdca_rs_version": _core.VERSION,
         "estimator": "Sdca",
         # The others have their defaults.
         "params": {
