@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -419,8 +418,9 @@ def test_several_classes(run: Any) -> None:
     lines = out.splitlines()
     assert lines[0] == "labels 0 1 2"
     table = np.array([line.split() for line in lines[1:]], dtype=float)
-    np.testing.assert_array_equal(table[:, 0], model.predict(X))
-    np.testing.assert_array_equal(table[:, 1:], model.predict_proba(X))
+    rows = sp.csr_matrix(X)
+    np.testing.assert_array_equal(table[:, 0], model.predict(rows))
+    np.testing.assert_array_equal(table[:, 1:], model.predict_proba(rows))
     out, _ = run("certify iris.svm model.json")
     assert re.search("^class 2: objective .* above the best$", out, re.MULTILINE)
 
@@ -623,7 +623,7 @@ def test_wrong_usage(run: Any, line: str, message: str) -> None:
         ),
         (
             "train people.csv -t ok --no-header",
-            "'ok', expected a column of people.csv: 1",
+            "people.csv:1: column '1': found 'age' among numbers",
         ),
         ("train people.csv -t ok --delimiter ;", "'ok', expected a column"),
         ("train people.csv -t ok --format svmlight", 'people.csv:1:1: found "age,job'),
@@ -761,31 +761,30 @@ def test_progress_is_shown(
     assert "epoch" not in run("train cancer.svm model.json -q")[1]
 
 
-def test_an_interrupt_ends_a_fit_and_saves_the_model(cancer: Any) -> None:
-    command = [sys.executable, "-m", "sdca_rs", "train", "cancer.svm", "model.json"]
-    process = subprocess.Popen(
-        [
-            *command,
-            "-l",
-            "hinge",
-            "-c",
-            "1e6",
-            "-e",
-            "1e-300",
-            "--max-iter",
-            "1000000000",
-        ],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    time.sleep(3.0)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    if process.returncode == 0:
-        pytest.skip("the fit was exact before it could be interrupted")
-    assert process.returncode == 3, err
-    assert "interrupted: the model so far will be saved" in err
-    assert sdca_rs.load("model.json").stop_reason_ in ("callback", "precision")
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("options", ["", "--cv 2"])
+def test_interrupts(
+    run: Any, cancer: Any, monkeypatch: pytest.MonkeyPatch, times: int, options: str
+) -> None:
+    show = _progress.Watch.__call__
+
+    def interrupted(watch: _progress.Watch, progress: Any) -> bool:
+        for _ in range(times):
+            signal.raise_signal(signal.SIGINT)
+        return show(watch, progress)
+
+    monkeypatch.setattr(_progress.Watch, "__call__", interrupted)
+    monkeypatch.setattr("sdca_rs._cli._train._SECONDS", 0.0)
+    line = f"train cancer.svm model.json -l hinge -c 1e4 -e 1e-9 {options}"
+    if times == 1:
+        # The first one ends the fit.
+        _, err = run(line, code=3)
+        assert "interrupted: the model so far will be saved" in err
+        assert sdca_rs.load("model.json").stop_reason_ == "callback"
+    else:
+        _, err = run(line, code=130)
+        assert not Path("model.json").exists()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 # The package.

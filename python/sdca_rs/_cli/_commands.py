@@ -106,8 +106,8 @@ def _targets(table: Table, loss: str) -> NDArray[Any]:
     if require_loss(loss).task == "regression":
         if y.dtype.kind not in "biuf":
             raise CommandError(
-                f"{table.path}: found the target {y[0]!r}, expected numbers for the "
-                f"loss {loss!r} (--loss log, for example, is for classes)"
+                f"{table.path}: found the target {str(y[0])!r}, expected numbers for "
+                f"the loss {loss!r} (--loss log, for example, is for classes)"
             )
         return y.astype(np.float64)
     if y.dtype.kind == "f":

@@ -261,8 +261,8 @@ def split_target(table: Table, target: str | None, *, required: bool) -> str | N
     name = target
     if target not in names and target.isascii() and target.isdigit():
         number = int(target)
-        if 1 <= number <= len(names):
-            name = names[number - 1]
+        if 1 <= number <= len(table.names):
+            name = table.names[number - 1]
     if name not in names:
         if not required:
             return None

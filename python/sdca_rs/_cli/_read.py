@@ -53,6 +53,8 @@ class Table:
 
     path: str
     columns: list[Column] | None = None
+    # Of all columns of the file, also of those that are left out.
+    names: tuple[str, ...] = ()
     X: Any = None
     y: NDArray[Any] | None = None
     zero_based: bool = False
@@ -167,7 +169,7 @@ def _read_csv(path: str, given: Format) -> Table:
         Column(names[j], np.concatenate(values) if values else np.empty(0))
         for j, values in parts.items()
     ]
-    return Table(path, columns=columns_read)
+    return Table(path, columns=columns_read, names=tuple(names))
 
 
 def _check_drop(path: str, given: Format, names: list[str]) -> None:
@@ -326,6 +328,7 @@ def _read_parquet(path: str, given: Format) -> Table:
                 for name, values in columns
                 if given.wants(name)
             ],
+            names=tuple(name for name, _ in columns),
         )
     raise CommandError(
         f"{path}: found no library that reads Parquet, expected one of pyarrow, polars "
