@@ -726,6 +726,49 @@ def test_the_help_teaches(run: Any) -> None:
     assert run("--version")[0].strip() == sdca_rs.__version__
 
 
+DOCS = Path(__file__).parents[1] / "docs" / "cli.md"
+
+# These may differ in their last digits from one processor to another.
+VAGUE = re.compile(r"at most \S+ %|after \d+ epochs")
+
+
+def test_the_page_shows_what_commands_print(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = DOCS.read_text(encoding="utf-8")
+    # The command, as it is installed.
+    command = folder / "bin" / "sdca-rs"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m sdca_rs "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", str(command.parent), prepend=os.pathsep)
+    n_commands = 0
+    for language, block in re.findall(
+        r"^```(python|console)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE
+    ):
+        if language == "python":
+            exec(compile(block, str(DOCS), "exec"), {})
+            continue
+        for entry in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            line, _, expected = entry.partition("\n")
+            if line.startswith("cat "):
+                # A file that the page shows.
+                Path(line.removeprefix("cat ")).write_text(expected)
+                continue
+            found = subprocess.run(
+                line, shell=True, text=True, capture_output=True, check=False
+            )
+            assert_shown(found.stdout + found.stderr, expected, line)
+            n_commands += 1
+    assert n_commands >= 8
+
+
+def assert_shown(found: str, expected: str, line: str) -> None:
+    found, expected = (VAGUE.sub("#", text) for text in (found, expected))
+    pattern = ".*?".join(map(re.escape, expected.split("...")))
+    assert re.fullmatch(pattern, found, re.DOTALL), f"{line}:\n{found}"
+
+
 def test_examples_of_the_help_run(run: Any, cancer: Any) -> None:
     os.rename("cancer.svm", "heart.svm")
     out, _ = run("--help")

@@ -146,7 +146,8 @@ fn numbers_are_written_as_c_would() {
         (-1.5e300, "-1.5e+300"),
     ];
     for (number, expected) in cases {
-        let data = Data::csr(&[0, 1], &[0], &[number], 1).expect("valid");
+        let values = [number];
+        let data = Data::csr(&[0, 1], &[0], &values, 1).expect("valid");
         let mut text = Vec::new();
         write(
             &mut text,
