@@ -36,11 +36,10 @@ OURS = (sys.executable, "-m", "sdca_rs")
 
 
 class Run(NamedTuple):
-    """What a process took: seconds, seconds of processors, and MB at most."""
+    """What a process took: seconds, and seconds of processors."""
 
     wall: float
     cpu: float
-    memory: float
 
 
 def generated(n_rows: int, n_columns: int, per_row: int) -> tuple[Any, Any]:
@@ -77,7 +76,19 @@ def timed(command: tuple[str, ...]) -> Run:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(f"{' '.join(command)}: exit code {process.returncode}")
-    return Run(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3)
+    return Run(wall, usage.ru_utime + usage.ru_stime)
+
+
+def peak(command: tuple[str, ...]) -> float:
+    """Return the largest size of a program in MB, from a small parent's point of view."""
+    code = (
+        "import resource, subprocess, sys; "
+        "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    small = (sys.executable, "-S", "-c", code, *command)
+    done = subprocess.run(small, capture_output=True, check=True)
+    return int(done.stdout) / 1e3
 
 
 def above(data: Path, model: Path, loss: str, C: float) -> str:
@@ -148,20 +159,19 @@ def rows(data: Path, loss: str, C: float, program: str, turns: int) -> list[str]
         theirs = (program, "-q", "-s", f"{number}", *common, str(other))
         commands[f"`liblinear-train -s {number}`"] = (theirs, other)
     times: dict[str, list[Run]] = {name: [] for name in commands}
-    gaps = {}
+    gaps, sizes = {}, {}
     for turn in range(turns):
         for name, (command, model) in commands.items():
             times[name].append(timed(command))
             if turn == 0:
-                gaps[name] = above(data, model, loss, C)
+                gaps[name], sizes[name] = above(data, model, loss, C), peak(command)
     size = data.stat().st_size / 1e6
     lines = []
     for name, runs in times.items():
-        best = min(runs, key=lambda run: run.wall)
-        cpu = min(run.cpu for run in runs)
+        wall, cpu = (min(run[k] for run in runs) for k in (0, 1))
         lines.append(
-            f"| {data.stem} | {size:.0f} | {loss} | {name} | {best.wall:.3f} | "
-            f"{cpu:.3f} | {best.memory:.0f} | {gaps[name]} % |"
+            f"| {data.stem} | {size:.0f} | {loss} | {name} | {wall:.3f} | "
+            f"{cpu:.3f} | {sizes[name]:.0f} | {gaps[name]} % |"
         )
     return lines
 

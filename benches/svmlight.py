@@ -1,11 +1,11 @@
 """Time the svmlight reader and writer against scikit-learn's, in turns.
 
-Run ``python benches/svmlight.py`` for a generated file of about 130 MB, or name files,
-or data sets: ``SDCA_RS_DATA=F python benches/svmlight.py covtype``.
+Run ``python benches/svmlight.py`` for a generated file of about 130 MB, or name files
+or sets of ``sets.py``: ``SDCA_RS_DATA=F python benches/svmlight.py covtype``.
 ``--out FILE`` also writes the table there.
 
-or sets: ``SDCA_RS_DATA=FOLDER python benches/svmlight.py covtype``.
-what else the machine does meanwhile slows both.
+A turn reads the file with each reader, and the median of the ratios of the turns
+counts: what else the machine does meanwhile slows both.
 """
 
 from __future__ import annotations
