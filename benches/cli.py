@@ -80,7 +80,7 @@ def timed(command: tuple[str, ...]) -> Run:
 
 
 def peak(command: tuple[str, ...]) -> float:
-    """Return the largest size of a program in MB, from a small parent's point of view."""
+    """Return the largest size of a program in MB; a large parent would count."""
     code = (
         "import resource, subprocess, sys; "
         "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "

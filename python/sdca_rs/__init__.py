@@ -5,7 +5,7 @@ Start with :class:`Sdca`; :func:`losses` lists what it can minimise, and
 :class:`Pegasos`, :class:`Subgradient` and :class:`DualGradient` are other roads to the
 same optimum, :mod:`sdca_rs.theory` says how long they are, and
 :class:`sdca_rs.plotting.ConvergenceDisplay` draws them. :func:`load_svmlight_file` and
-:func:`dump_svmlight_file` read and write files.
+:func:`dump_svmlight_file` read and write data.
 """
 
 from importlib import import_module as _import_module
@@ -48,18 +48,24 @@ __all__ = [
     "theory",
 ]
 
-# Where names are that do not have a module of their own name. They are imported when
-# they are first used: the command line trains in less time than scikit-learn takes to
-# be imported.
+# The modules that names are in, or are. They are imported when a name is first used:
+# the command line trains in less time than scikit-learn takes to be imported.
 _HOMES = {
+    "Asdca": "_asdca",
     "Certificate": "_certify",
     "Data": "_handle",
     "DualGradient": "_dual_gradient",
     "LossInfo": "_losses",
+    "Pegasos": "_pegasos",
     "Progress": "_core",
+    "Sdca": "_sdca",
+    "Subgradient": "_subgradient",
+    "certify": "_certify",
     "dump_svmlight_file": "_svmlight",
     "load_svmlight_file": "_svmlight",
     "load_svmlight_files": "_svmlight",
+    "losses": "_losses",
+    "theory": "theory",
 }
 
 
@@ -69,11 +75,9 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         value = version("sdca-rs")
-    elif name == "theory":
-        value = _import_module("sdca_rs.theory")
-    elif name in __all__:
-        home = _HOMES.get(name, f"_{name.lower()}")
-        value = getattr(_import_module(f"sdca_rs.{home}"), name)
+    elif name in _HOMES:
+        home = _import_module(f"sdca_rs.{_HOMES[name]}")
+        value = home if _HOMES[name] == name else getattr(home, name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
