@@ -36,6 +36,8 @@ demo: $(EXTRA)plot.stamp ## fit, certify and plot on bundled data
 # At full size, with more data: SDCA_RS_DATA=FOLDER .venv/bin/python examples/NAME.py
 examples: $(EXTRA)examples.stamp ## run all examples at reduced size, pictures in build/examples
 	for name in $(EXAMPLES); do $(BIN)/python examples/$$name.py --quick || exit 1; done
+	$(BIN)/python examples/figures.py build/examples/figures
+	$(BIN)/python benches/front.py --out build/examples/figures/speed.png
 
 # $(VENV_READY) comes first because it tells at once what the machine lacks.
 test: $(VENV_READY) test-rust test-python ## run all tests, Rust and Python
@@ -74,7 +76,7 @@ lint-python: $(EXTRA)dev.stamp ## check the Python side only
 
 # In full, with data: SDCA_RS_DATA=FOLDER .venv/bin/python benches/compare.py, and benches/matrix.py
 # for which problems are certified by default settings.
-# The bounded form is `fuzz/run.sh 20`, part of .ci/run.
+# The bounded form is `fuzz/run.sh 12`, part of .ci/run.
 fuzz: need-cargo ## fuzz the core: SECONDS=600 for each target, two at a time
 	bash fuzz/run.sh $(SECONDS)
 
@@ -96,6 +98,7 @@ bench-rust: need-cargo ## measure kernels and epochs
 bench-ab: $(BUILT) ## compare the working tree with BASE=REVISION, fit by fit
 	$(BIN)/python benches/ab.py $(BASE) $(ARGS)
 
+# It also runs the stories in examples/stories.
 docs: $(EXTRA)docs.stamp ## build the documentation into build/docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs build/docs
 

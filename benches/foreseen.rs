@@ -5,7 +5,7 @@
 //! cargo bench --bench foreseen
 //! ```
 //!
-//! The figures in `src/solver/schedule.rs` and `src/solver/hessian.rs` are nanoseconds of one machine. Only their ratios
+//! The figures in `src/solver/schedule.rs` and `src/solver/hessian/cost.rs` are nanoseconds of one machine. Only their ratios
 //! matter for a choice. So the last column compares the cost of an iteration of Newton's method in epochs, as measured,
 //! with the estimate: their quotient, which is 1 if the estimate is right. The shortest of three runs counts, on one
 //! thread.

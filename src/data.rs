@@ -15,8 +15,7 @@ use crate::memory;
 use crate::rows::blocks::RowBlocks;
 use crate::rows::{Csr, Dense, Pattern};
 use crate::run::{BLOCK, RunContext, parameter};
-use crate::solver::columns::Columns;
-use crate::solver::hessian;
+use crate::solver::hessian::{self, Columns};
 
 pub(crate) use sources::contiguous;
 pub use sources::{ColumnIndex, Number};

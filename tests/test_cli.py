@@ -708,6 +708,17 @@ def test_damaged_models(run: Any, old: str, new: str, message: str) -> None:
     wrong(run, "predict people.csv model.json", message)
 
 
+def test_models_for_python(run: Any) -> None:
+    run("train people.csv model.json -t ok --drop job --drop city -q")
+    model = sdca_rs.load("model.json")
+    assert model.feature_names_in_.tolist() == ["age", "income"]
+    assert model.classes_.tolist() == ["no", "yes"]
+    for options in ("--standardise --drop job --drop city", "", "-B 1 --drop job"):
+        run(f"train people.csv model.json -t ok {options} -q")
+        with pytest.raises(ValueError, match=r"input: found rows to be prepared .*by the"):
+            sdca_rs.load("model.json")
+
+
 # Help, progress and interrupts.
 
 

@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import re
 import threading
 import warnings
 import weakref
@@ -335,6 +336,62 @@ def test_grid_search_and_parameters_are_as_ever():
     assert clone(est).get_params() == est.get_params()
     search = GridSearchCV(clone(est), {"C": [0.1, 1.0]}, cv=2).fit(X, LABELS)
     assert search.best_score_ > 0.5
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "rows",
+    [
+        slice(5, 60, 2),
+        slice(10, 70),
+        np.flatnonzero(LABELS > -2)[::3],
+        LABELS[::-1] > 0,
+        [3, 1, 4, 1, 5, 79, -1],
+    ],
+    ids=["strided", "slice", "indices", "mask", "repeated"],
+)
+def test_some_of_the_rows_are_data_of_their_own(way, rows):
+    made = WAYS[way]()
+    data = Data(made, sample_weight=WEIGHTS)
+    part = data[rows]
+    whole = made if sp.issparse(made) else np.asarray(made)
+    expected = Data(whole[rows], sample_weight=WEIGHTS[rows])
+    assert part.shape == expected.shape == (len(part), N_COLS)
+    y = NOISY[rows]
+    found, due = (Sdca("squared", random_state=0).fit(d, y) for d in (part, expected))
+    np.testing.assert_array_equal(found.coef_, due.coef_)
+    assert found.duality_gap_ == due.duality_gap_
+    assert found.score(part, y) == due.score(expected, y)
+    # The whole is what it was.
+    assert len(data) == N_ROWS
+
+
+def test_folds_of_data_are_folds_of_rows():
+    grid = {"C": [0.01, 0.1, 1.0]}
+    for made in (X, csr()):
+        searches = [
+            GridSearchCV(Sdca("log", random_state=0), grid, cv=3).fit(given, LABELS)
+            for given in (made, Data(made))
+        ]
+        scores = [search.cv_results_["mean_test_score"] for search in searches]
+        np.testing.assert_array_equal(*scores)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (3, "found an index of shape ()"),
+        (np.zeros((2, 2), int), "shape (2, 2)"),
+        (np.zeros(3), "type float64, expected a slice, integers or a mask"),
+        ([], "found none"),
+        (slice(5, 5), "found none"),
+        ([N_ROWS], "out of"),
+    ],
+)
+def test_rows_that_are_none_are_refused(rows, message):
+    for made in (X, csr()):
+        with pytest.raises(IndexError, match=re.escape(message)):
+            Data(made)[rows]
 
 
 # --- refusals -------------------------------------------------------------------------

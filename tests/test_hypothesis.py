@@ -641,7 +641,8 @@ ODD_SETTINGS = {
     "max_time": [0, -1.0, np.nan, np.inf, 1e300, "a", True, 1j, [1.0], 10**400],
     "record_every": ODD_NUMBERS,
     **dict.fromkeys(
-        ["fit_intercept", "warm_start", "accelerate", "project"], ODD_FLAGS
+        ["fit_intercept", "warm_start", "keep_dual", "accelerate", "project"],
+        ODD_FLAGS,
     ),
     **dict.fromkeys(["sampling", "output", "first_epoch", "learning_rate"], ODD_WORDS),
     "class_weight": ["balanced", {0: 2.0}, *ODD_CLASS_WEIGHTS],

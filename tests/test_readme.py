@@ -1,4 +1,4 @@
-"""What the README shows of ``make demo`` is what the command prints."""
+"""What the README and the pages of the docs show is what the commands print."""
 
 import re
 import runpy
@@ -12,10 +12,15 @@ ROOT = Path(__file__).parents[1]
 CLOSE = {"ours": 2e-5, "scikit-learn": 5e-3}
 
 
+def text_of(path):
+    """Return a file of the checkout."""
+    return (ROOT / path).read_text()
+
+
 def shown():
-    """Return the lines of the README that show the output."""
-    text = (ROOT / "README.md").read_text()
-    (block,) = re.findall(r"It prints\n\n```text\n(.*?)```", text, flags=re.S)
+    """Return the lines of the page on installing that show the output."""
+    text = text_of("docs/install.md")
+    (block,) = re.findall(r"prints\n\n```text\n(.*?)```", text, flags=re.S)
     return block.splitlines()
 
 
@@ -33,7 +38,7 @@ def fields(line):
 
 
 @pytest.mark.filterwarnings("ignore:.*:matplotlib.MatplotlibDeprecationWarning")
-def test_the_readme_shows_what_the_demo_prints(capsys, monkeypatch, tmp_path):
+def test_the_docs_show_what_the_demo_prints(capsys, monkeypatch, tmp_path):
     expected, found = shown(), printed(capsys, monkeypatch, tmp_path)
     assert (tmp_path / "convergence.png").stat().st_size > 10_000
     assert len(expected) == len(found)
@@ -59,3 +64,25 @@ def test_the_readme_shows_what_the_demo_prints(capsys, monkeypatch, tmp_path):
         else:
             assert (D, gap) == (D_0, "none") == ("none", "none")
     assert n_ours == 4
+
+
+def test_the_readme_shows_the_record_of_first_fits():
+    record = text_of("benches/record/as-stored.md")
+    lines = [line for line in record.splitlines() if line.startswith("|")]
+    assert len(lines) == 6 + 5
+    assert set(lines) <= set(text_of("README.md").splitlines())
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/benchmarks.md", "docs/index.md"])
+def test_pages_sum_up_the_comparison_as_its_record_does(page):
+    record = text_of("benches/record/compare-full.md")
+    first = re.findall(r"to (1e-0[46]) sdca-rs is first in (\d+) of (\d+) rows", record)
+    (_, loose, rows), (_, tight, _) = first
+    (liblinear,) = re.findall(r"to 1e-4, \d+ rows: ([\d.]+?)\. ", record)
+    text = " ".join(text_of(page).split())
+    assert re.search(rf"\b{rows} (problems|rows)", text)
+    assert re.search(rf"first (to 1e-4 )?in {loose}\b", text)
+    if page != "docs/index.md":
+        all_of_them = rf"in all (of them|{rows})" if tight == rows else rf"in {tight} "
+        assert re.search(all_of_them, text, flags=re.I)
+        assert f"takes {float(liblinear):.2g} times as long" in text

@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
@@ -249,6 +250,28 @@ def test_warm_start_along_a_path_of_c(digits):
     assert total < cold
     warm.fit(X, y)
     assert warm.n_iter_ == 0
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "log"])
+def test_a_warm_path_takes_fewer_epochs_than_cold_fits(digits, loss):
+    X, y = digits
+    warm = Sdca(loss, warm_start=True, random_state=0)
+    epochs = {"warm": 0, "cold": 0}
+    for C in np.logspace(-2, 2, 9):
+        epochs["warm"] += warm.set_params(C=C).fit(X, y).n_iter_
+        epochs["cold"] += clone(warm).fit(X, y).n_iter_
+    assert epochs["warm"] < epochs["cold"]
+
+
+@pytest.mark.parametrize("C", [1e-4, 1e-2, 1.0])
+@pytest.mark.parametrize("loss", ["hinge", "log"])
+def test_fits_of_one_epoch_go_on_where_the_last_one_ended(digits, loss, C):
+    X, y = digits[0], digits[1] % 2
+    est = Sdca(loss, C=C, max_iter=1, warm_start=True, random_state=0, tol=1e-5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        gaps = [est.fit(X, y).duality_gap_ / est.objective_ for _ in range(60)]
+    assert gaps[-1] < 0.05 * gaps[0]
 
 
 def test_warm_start_serves_other_losses_and_several_classes(digits):

@@ -4,7 +4,9 @@ Start with :class:`Sdca`; :func:`losses` lists what it can minimise, and
 :func:`certify` proves how good any fitted linear model is. :class:`Asdca`,
 :class:`Pegasos`, :class:`Subgradient` and :class:`DualGradient` are other roads to the
 same optimum, :mod:`sdca_rs.theory` says how long they are, and
-:class:`sdca_rs.plotting.ConvergenceDisplay` draws them. :func:`load_svmlight_file` and
+:class:`sdca_rs.plotting.ConvergenceDisplay` draws them. :meth:`Sdca.save` and
+:func:`load` keep a model in a file. :mod:`sdca_rs.drop_in` has scikit-learn's own
+classes, by name and signature. :func:`load_svmlight_file` and
 :func:`dump_svmlight_file` read and write data.
 """
 
@@ -12,13 +14,14 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sdca_rs import theory
+    from sdca_rs import drop_in, theory
     from sdca_rs._asdca import Asdca
     from sdca_rs._certify import Certificate, certify
     from sdca_rs._core import Progress
     from sdca_rs._dual_gradient import DualGradient
     from sdca_rs._handle import Data
     from sdca_rs._losses import LossInfo, losses
+    from sdca_rs._model_file import load
     from sdca_rs._pegasos import Pegasos
     from sdca_rs._sdca import Sdca
     from sdca_rs._subgradient import Subgradient
@@ -41,7 +44,9 @@ __all__ = [
     "Sdca",
     "Subgradient",
     "certify",
+    "drop_in",
     "dump_svmlight_file",
+    "load",
     "load_svmlight_file",
     "load_svmlight_files",
     "losses",
@@ -61,7 +66,9 @@ _HOMES = {
     "Sdca": "_sdca",
     "Subgradient": "_subgradient",
     "certify": "_certify",
+    "drop_in": "drop_in",
     "dump_svmlight_file": "_svmlight",
+    "load": "_model_file",
     "load_svmlight_file": "_svmlight",
     "load_svmlight_files": "_svmlight",
     "losses": "_losses",

@@ -39,7 +39,7 @@ class Asdca(CertifiedLinearModel):
         Stop after this many epochs, each of which visits as many rows as there are.
     max_time : float, default=None
         As for :class:`Sdca`.
-    class_weight, warm_start : optional
+    class_weight, warm_start, keep_dual : optional
         As for :class:`Sdca`.
     batch_size : int, default=100
         Rows changed in a step, at most all.
@@ -116,6 +116,7 @@ class Asdca(CertifiedLinearModel):
         max_time: float | None = None,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         warm_start: bool = False,
+        keep_dual: bool = True,
         batch_size: int = 100,
         sampling: Literal["random", "permutation", "cyclic"] = "random",
         theta: float | Literal["auto"] = "auto",
@@ -137,6 +138,7 @@ class Asdca(CertifiedLinearModel):
         self.max_time = max_time
         self.class_weight = class_weight
         self.warm_start = warm_start
+        self.keep_dual = keep_dual
         self.batch_size = batch_size
         self.sampling = sampling
         self.theta = theta

@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import kl_div
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags, check_random_state
@@ -38,6 +37,7 @@ from sdca_rs._data import (
     validate_y,
     weighed_labels,
 )
+from sdca_rs._fitted import FittedModel
 from sdca_rs._handle import Given, default_weights
 from sdca_rs._losses import find_loss, require_loss
 from sdca_rs._progress import Reporter, warn_not_converged
@@ -75,7 +75,7 @@ def _has_probabilities(estimator: Any) -> bool:
     return loss is not None and loss.link == "logit"
 
 
-class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
+class CertifiedLinearModel(FittedModel):
     """A linear model that minimises a loss of the registry.
 
     Subclasses define ``__init__`` with at least the parameters used here, and
@@ -92,6 +92,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
     max_time: float | None
     class_weight: Any
     warm_start: bool
+    keep_dual: bool
     record_every: float | None
     n_jobs: int | None
     random_state: Any
@@ -110,9 +111,14 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
     history_: Any
     n_iter_: int
 
-    # Steps of the last fit, for each problem, and its lambda.
+    # Steps of the last fit, for each problem, its lambda, and the sum of its weights,
+    # which no one knows of a stream.
     _steps: list[float]
     _lam: float
+    _total_weight: float | None
+
+    # Whether a warm start needs dual values: that of a method on the primal does not.
+    _starts_from_dual: ClassVar[bool] = True
 
     def _solver(self, seed: int, n_threads: int) -> _core.Solver:
         """Return the algorithm; ``n_threads`` may share the work on one problem."""
@@ -207,7 +213,11 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         self._keep(fits, labels)
         # Again: a callback, or another thread, may have fitted this one meanwhile.
         known = {name: value for name, value in features.items() if value is not None}
-        self.__dict__.update(known, _lam=lam_of(C, lam, n_samples, weights))
+        self.__dict__.update(
+            known,
+            _lam=lam_of(C, lam, n_samples, weights),
+            _total_weight=float(n_samples if weights is None else weights.sum()),
+        )
         for name in features.keys() - known.keys():
             self.__dict__.pop(name, None)
         reporter.finish(fits)
@@ -240,9 +250,26 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         self, labels: Labels | None, n_samples: int, n_problems: int
     ) -> _Start | None:
         """Where the previous fit ended, if that is wanted and there was one."""
-        if not (as_flag("warm_start", self.warm_start) and hasattr(self, "dual_coef_")):
+        keeps_dual = as_flag("keep_dual", self.keep_dual)
+        if not as_flag("warm_start", self.warm_start):
             return None
-        start = np.ascontiguousarray(np.atleast_2d(self.dual_coef_))
+        if self._starts_from_dual and not keeps_dual:
+            raise ValueError(
+                "warm_start: found True together with keep_dual=False, expected only "
+                "one of the two: a warm start needs the dual values of the previous fit"
+            )
+        if not self._is_fitted():
+            return None
+        if hasattr(self, "dual_coef_"):
+            start = np.ascontiguousarray(np.atleast_2d(self.dual_coef_))
+        elif self._starts_from_dual:
+            raise ValueError(
+                "warm_start: found a fitted model without dual values, expected one "
+                "that has them, as after fit or from a pickle: a file of save has none "
+                "(warm_start=False starts afresh)"
+            )
+        else:
+            start = np.zeros((n_problems, n_samples))
         if start.shape != (n_problems, n_samples):
             raise ValueError(
                 f"warm_start: found dual values of shape {start.shape} from the "
@@ -291,7 +318,6 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
             kept |= {
                 "coef_": first.coef,
                 "intercept_": first.intercept,
-                "dual_coef_": first.dual,
             }
             # Left behind by an earlier fit with a loss for classes.
             self.__dict__.pop("classes_", None)
@@ -300,12 +326,19 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
                 "classes_": labels.classes,
                 "coef_": np.stack([fit.coef for fit in fits]),
                 "intercept_": np.array([fit.intercept for fit in fits]),
-                # Of a single problem it is not copied: there are as many values as
-                # rows.
-                "dual_coef_": first.dual[np.newaxis]
-                if len(fits) == 1
-                else np.stack([fit.dual for fit in fits]),
             }
+        if not self.keep_dual:
+            # Those of an earlier fit are not of this model.
+            self.__dict__.pop("dual_coef_", None)
+        elif labels is None:
+            kept["dual_coef_"] = first.dual
+        else:
+            # Of a single problem it is not copied: there are as many values as rows.
+            kept["dual_coef_"] = (
+                first.dual[np.newaxis]
+                if len(fits) == 1
+                else np.stack([fit.dual for fit in fits])
+            )
         certificates: dict[str, list[Any]] = {
             "objective_": [fit.objective for fit in fits],
             "dual_objective_": [fit.dual_objective for fit in fits],
@@ -319,8 +352,7 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
         )
         self.__dict__.update(kept)
 
-    def _prepare(self, X: Any) -> Rows | _Matrix:
-        """Check rows to predict for."""
+    def _check_model(self) -> None:
         check_is_fitted(self)
         if _is_classifier(self) != hasattr(self, "classes_"):
             raise NotFittedError(
@@ -339,6 +371,10 @@ class CertifiedLinearModel(BaseEstimator):  # type: ignore[misc]
                     f"coef_: found shape {np.shape(self.coef_)} for classes of shape "
                     f"{np.shape(self.classes_)}, expected those of a fit"
                 )
+
+    def _prepare(self, X: Any) -> Rows | _Matrix:
+        """Check rows to predict for."""
+        self._check_model()
         return Given(self, X, reset=False).to_predict()
 
     def _predictions(self, X: Any) -> Floats:

@@ -14,16 +14,16 @@ from sdca_rs import _core
 from sdca_rs._base import CertifiedLinearModel
 from sdca_rs._data import (
     Floats,
-    Labels,
     as_flag,
     is_sparse,
     loss_shape,
+    one_vs_rest,
     regularisation,
     validate_y,
     weighed_labels,
 )
 from sdca_rs._handle import Given
-from sdca_rs._losses import require_loss
+from sdca_rs._losses import find_loss, require_loss
 from sdca_rs._sdca import Sdca
 
 
@@ -174,7 +174,7 @@ def certify(
                 f"y: found classes {labels.classes.tolist()}, expected those of the "
                 f"estimator, {classes.tolist()}"
             )
-        targets = _one_vs_rest(labels)
+        targets = one_vs_rest(labels)
     else:
         targets = [y]
     coef = estimator.coef_.toarray() if is_sparse(estimator.coef_) else estimator.coef_
@@ -217,6 +217,10 @@ def certify(
 def _objective_of(estimator: Any, total_weight: float) -> dict[str, Any]:
     """Return the parameters under which `Sdca` minimises what the estimator does."""
     if isinstance(estimator, CertifiedLinearModel):
+        loss = find_loss(estimator.loss)
+        if hasattr(estimator, "classes_") and loss and loss.task == "regression":
+            # A ridge classifier: `y` is not what it has been fitted to.
+            return {}
         names = ("loss", "loss_param", "C", "lam", "fit_intercept", "class_weight")
         return {name: getattr(estimator, name) for name in names}
     # The very class: subclasses such as LogisticRegressionCV have other parameters.
@@ -242,12 +246,3 @@ def _own_duals(
     ):
         return list(np.ascontiguousarray(np.atleast_2d(duals)))
     return [None] * shape[0]
-
-
-def _one_vs_rest(labels: Labels) -> list[Floats]:
-    """Return the targets of each binary problem, as the core makes them."""
-    if len(labels.classes) == 2:
-        return [labels.targets]
-    return [
-        np.where(labels.numbers == k, 1.0, -1.0) for k in range(len(labels.classes))
-    ]

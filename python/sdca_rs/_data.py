@@ -430,6 +430,15 @@ def _class_factor(factor: Any, label: Any) -> float:
     return number
 
 
+def one_vs_rest(labels: Labels) -> list[Floats]:
+    """Return the targets of each binary problem, as the core makes them."""
+    if len(labels.classes) == 2:
+        return [labels.targets]
+    return [
+        np.where(labels.numbers == k, 1.0, -1.0) for k in range(len(labels.classes))
+    ]
+
+
 def as_number(name: str, value: Any, expected: str) -> float:
     """Convert a setting to a float; ranges are checked by the core."""
     if isinstance(

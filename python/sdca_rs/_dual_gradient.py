@@ -35,7 +35,7 @@ class DualGradient(CertifiedLinearModel):
         Stop when ``duality_gap_ <= tol * objective_``; 0 runs all epochs.
     max_iter, max_time : optional
         As for :class:`Sdca`; an epoch is one step.
-    class_weight, warm_start : optional
+    class_weight, warm_start, keep_dual : optional
         As for :class:`Sdca`.
     step : float or "auto", default="auto"
         The length of a step. Longer than ``2 lam W / lambda_max``, with the largest
@@ -102,6 +102,7 @@ class DualGradient(CertifiedLinearModel):
         max_time: float | None = None,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         warm_start: bool = False,
+        keep_dual: bool = True,
         step: float | Literal["auto"] = "auto",
         output: Literal["last", "average", "random"] = "last",
         average_from: float = 0.5,
@@ -121,6 +122,7 @@ class DualGradient(CertifiedLinearModel):
         self.max_time = max_time
         self.class_weight = class_weight
         self.warm_start = warm_start
+        self.keep_dual = keep_dual
         self.step = step
         self.output = output
         self.average_from = average_from

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from sdca_rs import _core
 from sdca_rs._base import (
     CertifiedLinearModel,
-    _Start,
     choices,
     fraction,
     is_auto,
@@ -58,9 +57,9 @@ class Pegasos(CertifiedLinearModel):
         Stop when ``duality_gap_ <= tol * objective_``; 0 runs all epochs.
     max_iter, max_time : optional
         As for :class:`Sdca`; an epoch visits as many rows as there are.
-    class_weight, warm_start : optional
+    class_weight, warm_start, keep_dual : optional
         As for :class:`Sdca`. A warm start goes on with the next step, also after
-        :meth:`partial_fit`.
+        :meth:`partial_fit`; it needs no dual values.
     batch_size : int or "auto", default="auto"
         Rows in a step, at most all. "auto" is 1, but all rows for :meth:`fit` with at
         most 100 of them, so that the order of so few rows does not matter.
@@ -150,6 +149,8 @@ class Pegasos(CertifiedLinearModel):
     # What is known of a stream, for each problem, and its regularisation.
     _streams: list[Stream]
 
+    _starts_from_dual = False
+
     def __init__(
         self,
         loss: str = "hinge",
@@ -163,6 +164,7 @@ class Pegasos(CertifiedLinearModel):
         max_time: float | None = None,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         warm_start: bool = False,
+        keep_dual: bool = True,
         batch_size: int | Literal["auto"] = "auto",
         sampling: Literal["permutation", "random", "cyclic"] = "permutation",
         project: bool = False,
@@ -187,6 +189,7 @@ class Pegasos(CertifiedLinearModel):
         self.max_time = max_time
         self.class_weight = class_weight
         self.warm_start = warm_start
+        self.keep_dual = keep_dual
         self.batch_size = batch_size
         self.sampling = sampling
         self.project = project
@@ -227,20 +230,6 @@ class Pegasos(CertifiedLinearModel):
         super()._keep(fits, labels)
         # A stream would go on from here.
         self.__dict__.pop("_streams", None)
-
-    def _start(
-        self, labels: Labels | None, n_samples: int, n_problems: int
-    ) -> _Start | None:
-        if (
-            not as_flag("warm_start", self.warm_start)
-            or hasattr(self, "dual_coef_")
-            or not self._is_fitted()
-        ):
-            return super()._start(labels, n_samples, n_problems)
-        # A stream has no dual values.
-        dual = np.zeros((n_problems, n_samples))
-        self._check_classes(labels)
-        return (dual, *self._models(), self._steps_done())
 
     def partial_fit(
         self,
@@ -336,7 +325,7 @@ class Pegasos(CertifiedLinearModel):
             "n_iter_",
         ):
             self.__dict__.pop(name, None)
-        self._streams, self._lam = streams, lam
+        self._streams, self._lam, self._total_weight = streams, lam, None
         self._steps = [stream.steps for stream in streams]
         models = [s.mean if self.output == "average" else s.last for s in streams]
         if labels is None:

@@ -57,6 +57,11 @@ class Sdca(CertifiedLinearModel):
     warm_start : bool, default=False
         Start from the dual values of the previous fit, which must have had the same
         rows and classes. Loss, regularisation and targets may differ.
+    keep_dual : bool, default=True
+        Whether to store ``dual_coef_``: as many numbers as there are rows, for each
+        class, which most of a pickle may be made of. Without it, predictions and
+        certificate are the same; :func:`certify` needs a fit of its own, and a warm
+        start is refused.
     sampling : {"permutation", "random", "cyclic"}, default="permutation"
         The rows of an epoch: all in a new random order, as many drawn with
         replacement, or all in the order of the data, which can be very slow.
@@ -108,6 +113,7 @@ class Sdca(CertifiedLinearModel):
         ``w = sum_i c_i a_i x_i / (lam W)``, except where the outer loop or the Newton's
         method of ``accelerate`` has a ``w`` of its own and the one of ``a`` is not
         within ``tol``; the two then differ by ``sqrt(2 duality_gap_ / lam)`` at most.
+        With ``keep_dual=False`` there is none.
     objective_ : float or ndarray of shape (n_classes,)
         ``P`` at the fitted model. From three classes on, this and the following hold
         one entry for each class.
@@ -183,6 +189,7 @@ class Sdca(CertifiedLinearModel):
         max_time: float | None = None,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         warm_start: bool = False,
+        keep_dual: bool = True,
         sampling: Literal["permutation", "random", "cyclic"] = "permutation",
         output: Literal["last", "average", "random"] = "last",
         average_from: float = 0.5,
@@ -204,6 +211,7 @@ class Sdca(CertifiedLinearModel):
         self.max_time = max_time
         self.class_weight = class_weight
         self.warm_start = warm_start
+        self.keep_dual = keep_dual
         self.sampling = sampling
         self.output = output
         self.average_from = average_from

@@ -37,8 +37,8 @@ class Subgradient(CertifiedLinearModel):
         Stop when ``duality_gap_ <= tol * objective_``; 0 runs all epochs.
     max_iter, max_time : optional
         As for :class:`Sdca`; an epoch is one step.
-    class_weight, warm_start : optional
-        As for :class:`Sdca`.
+    class_weight, warm_start, keep_dual : optional
+        As for :class:`Sdca`. Without dual values, a warm start goes on from ``coef_``.
     learning_rate : {"auto", "pegasos", "constant", "invscaling"}, default="auto"
         The length ``eta`` of step ``t``: ``1 / (lam t)``, ``eta0`` or
         ``eta0 / t**power_t``. "auto" is "pegasos" for a loss with kinks and "constant"
@@ -97,6 +97,8 @@ class Subgradient(CertifiedLinearModel):
     'converged'
     """
 
+    _starts_from_dual = False
+
     def __init__(
         self,
         loss: str = "hinge",
@@ -110,6 +112,7 @@ class Subgradient(CertifiedLinearModel):
         max_time: float | None = None,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         warm_start: bool = False,
+        keep_dual: bool = True,
         learning_rate: Literal["auto", "pegasos", "constant", "invscaling"] = "auto",
         eta0: float | None = None,
         power_t: float = 0.5,
@@ -131,6 +134,7 @@ class Subgradient(CertifiedLinearModel):
         self.max_time = max_time
         self.class_weight = class_weight
         self.warm_start = warm_start
+        self.keep_dual = keep_dual
         self.learning_rate = learning_rate
         self.eta0 = eta0
         self.power_t = power_t

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Rows;
-use crate::solver::columns::{Columns, Part};
+use crate::solver::hessian::{Columns, Part};
 
 /// Rows whose storage format is known only at run time. Each call does the work of many rows, so
 /// the cost of a virtual call is negligible. (The functions for a single row are for code where

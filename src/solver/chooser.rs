@@ -18,6 +18,10 @@ pub(crate) struct Tuning {
     /// rows are small relative to the regularisation: on a9a and ijcnn1 it is ahead up to about
     /// 0.1, for the log loss by a factor of 10 and more at 0.01, and behind from 1 on.
     pub(crate) sgd_mean_q: f64,
+    /// A start for another problem, such as one with another `C`, is dropped for modified SGD if its
+    /// gap is a larger fraction of `P`. (On ijcnn1, `log`, `C` from 0.01 to 0.1, an epoch of
+    /// modified SGD leaves 0.0002 to 0.02; a start for a third of `C` is at 0.25 to 0.4.)
+    pub(crate) good_start: f64,
     /// From this number of epochs still to come, the outer loop is worth its evaluations and
     /// momentum its steps. Before it is settled which rows are at an end of their range, they
     /// achieve little.
@@ -61,6 +65,7 @@ pub(crate) struct Tuning {
 /// The thresholds in use.
 pub(crate) const TUNING: Tuning = Tuning {
     sgd_mean_q: 0.1,
+    good_start: 0.1,
     many_epochs: 10.0,
     outer_mean_q: 4.0,
     least_smoothness: 0.5,

@@ -4,7 +4,6 @@
 mod asdca;
 mod batch;
 mod chooser;
-pub(crate) mod columns;
 mod driver;
 mod dual_gradient;
 mod frame;
@@ -17,7 +16,6 @@ pub(crate) mod output;
 pub(crate) mod passes;
 mod pegasos;
 mod rate;
-mod sample;
 mod schedule;
 pub(crate) mod sdca;
 mod spectrum;
@@ -117,7 +115,7 @@ impl<'a> From<&'a Fit> for Start<'a> {
 /// they are added up, and no fit returns such values.
 const LARGEST: f64 = 1e150;
 
-impl Start<'_> {
+impl<'a> Start<'a> {
     /// The dual values, brought into the domain of the problem.
     fn dual_for(&self, problem: &Problem<'_>) -> Result<Vec<f64>, Error> {
         check_length("dual start", self.dual, problem.n_rows())?;
@@ -144,7 +142,7 @@ impl Start<'_> {
     }
 
     /// The coefficients.
-    fn coef_for(&self, problem: &Problem<'_>) -> Result<&[f64], Error> {
+    fn coef_for(&self, problem: &Problem<'_>) -> Result<&'a [f64], Error> {
         check_length("coef start", self.coef, problem.n_cols())?;
         Ok(self.coef)
     }

@@ -34,8 +34,7 @@ use crate::loss::blocks::{self, LinePoint, Proximal};
 use crate::memory::{self, Duplicate as _, IntoVec as _};
 use crate::problem::{Point, Problem};
 use crate::run::RunContext;
-use crate::solver::columns::Columns;
-use crate::solver::hessian::{Design, Hessian, Memory, dot};
+use crate::solver::hessian::{Columns, Design, Hessian, Memory, dot};
 
 /// The proximal weight begins at a tenth of the mean `q`, within the limits `FIRST_WEIGHT`, in
 /// units of [`Problem::prediction_scale`], and never becomes less than the fraction `LAST_WEIGHT`

@@ -7,11 +7,9 @@ use crate::error::Error;
 use crate::problem::{Point, Problem};
 use crate::run::{Certificate, RunContext};
 use crate::solver::chooser::CostEstimate;
-use crate::solver::columns::Columns;
 use crate::solver::driver::ROUNDING;
-use crate::solver::hessian::{self, DirectionMethod};
+use crate::solver::hessian::{self, Columns, DirectionMethod, sample};
 use crate::solver::newton::{self, Newton};
-use crate::solver::sample;
 use crate::solver::schedule;
 
 /// Newton's method within an SDCA run, and its progress.

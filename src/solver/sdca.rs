@@ -47,8 +47,8 @@ use crate::run::{
     Budget, Certificate, Fit, Monitor, Phase, Record, RunContext, StopReason, parameter,
 };
 use crate::solver::chooser::{self, Choice, Mechanism, Outlook, TUNING};
-use crate::solver::columns::Columns;
 use crate::solver::driver::{self, Evaluation, Keep, Process, ROUNDING, Stretch};
+use crate::solver::hessian::Columns;
 use crate::solver::momentum::Momentum;
 use crate::solver::newton::Newton;
 use crate::solver::newton_phase::NewtonPhase;
@@ -219,7 +219,6 @@ impl Sdca {
         let effort = if is_usual { 1.0 } else { 0.0 };
         let pace = Pace::new(problem, epoch, effort, state.mean_q);
         let sgd = match self.first_epoch {
-            _ if start.is_some() => false,
             FirstEpoch::Auto => {
                 Mechanism::ModifiedSgd.is_on()
                     && state.mean_q <= TUNING.sgd_mean_q * problem.prediction_scale()
@@ -227,6 +226,14 @@ impl Sdca {
             FirstEpoch::Sdca => false,
             FirstEpoch::Sgd => true,
         };
+        // For a smooth loss, the first epoch by modified SGD comes closer to the optimum than a
+        // start for another `C` is. A run of few epochs may be meant to continue the one before.
+        let may_begin_cold = sgd
+            && start.is_some()
+            && self.accelerates()
+            && !problem.loss().has_kinks()
+            && budget.max_epochs as f64 >= TUNING.many_epochs;
+        let sgd = sgd && start.is_none();
         let order = Order::new(self.sampling, self.seed, moving);
         let accelerate = self.accelerates();
         let mean_q = state.mean_q;
@@ -254,13 +261,17 @@ impl Sdca {
             visited: 0,
             momentum_pause: epoch / MOMENTUM_PAUSE,
             least_dual: None,
-            likely_epochs: if start.is_some() || common_start.is_some() {
+            likely_epochs: if common_start.is_some() {
                 0.0
             } else {
                 TUNING.likely_epochs(mean_q, problem.loss().smoothness())
             },
+            may_begin_cold,
             common_start,
-            start_coef: start.filter(|_| accelerate).map(|start| start.coef),
+            start_coef: start
+                .filter(|_| accelerate)
+                .map(|start| start.coef_for(problem))
+                .transpose()?,
             newton_phase: None,
             gave_up_at: None,
             tol: budget.tol,
@@ -307,6 +318,8 @@ struct Run<'p, 'a> {
     likely_epochs: f64,
     /// The model of the start, if one was given.
     start_coef: Option<&'p [f64]>,
+    /// Whether to drop the start that was given if it is not good, see `good_start` in [`TUNING`].
+    may_begin_cold: bool,
     newton_phase: Option<NewtonPhase<'p, 'a>>,
     /// The epoch in which Newton's method was given up.
     gave_up_at: Option<f64>,
@@ -349,6 +362,21 @@ impl Run<'_, '_> {
             newton_failures: self.newton_phase.as_ref().map_or(0, NewtonPhase::failures),
             gave_up_at: self.gave_up_at,
         }
+    }
+
+    /// Drops the start that was given, and begins with an epoch of modified SGD.
+    fn begin_cold(&mut self, context: &mut RunContext<'_>) -> Result<(), Error> {
+        let mut zero = Point::default();
+        for row in self.state.rows.iter_mut().filter(|row| row.q > 0.0) {
+            row.a = 0.0;
+        }
+        self.state.refresh(self.problem, context)?;
+        let precision = schedule::intercept_precision(self.tol);
+        self.problem
+            .evaluate(self.state.dual(), precision, &mut zero, context)?;
+        self.begin(&zero);
+        self.sgd = Some(0.0);
+        Ok(())
     }
 
     /// Starts Newton's method from the best point, or from zero if that is better.
@@ -468,6 +496,10 @@ impl Process for Run<'_, '_> {
         if let Some(newton_phase) = &mut self.newton_phase {
             newton_phase.observe(present);
         }
+        if std::mem::take(&mut self.may_begin_cold) && !present.is_within(TUNING.good_start) {
+            self.begin_cold(context)?;
+            return Ok(ControlFlow::Continue(()));
+        }
         match chooser::choose(&self.outlook(history), &TUNING) {
             Choice::Stop(reason) => return Ok(ControlFlow::Break(reason)),
             Choice::Begin(Phase::Newton) => self.begin_newton(best, history, context)?,
@@ -570,30 +602,20 @@ impl Process for Run<'_, '_> {
             return newton_phase.evaluate((self.tol, precision), best, point, context);
         }
         point.search_from(state.intercept());
+        let aim = (self.tol, precision);
         if state.outer.is_some() {
             let coef = state.sum.coef(&state.frame, 1.0);
-            let aim = (self.tol, precision);
             problem.evaluate_either(coef, state.dual(), false, aim, point, context)?;
             return Ok(());
+        }
+        if evaluation.step == 0
+            && let Some(coef) = self.start_coef
+        {
+            return problem.evaluate_start(coef, state.dual(), aim, point, context);
         }
         match self.averager.output_for(&evaluation, state.dual()) {
             None => problem.evaluate(state.dual(), precision, point, context),
             Some(dual) => problem.evaluate(problem.feasible(dual), precision, point, context),
-        }?;
-        // The model that came with the dual values of the start may prove enough where `w(a)` does
-        // not, or may be the better of the two.
-        if evaluation.step == 0
-            && let Some(coef) = self.start_coef
-        {
-            let mut given = Point::default();
-            given.search_from(point.intercept);
-            let coef = coef.iter().copied();
-            problem.evaluate_pair(coef, state.dual(), precision, &mut given, context)?;
-            let found = given.certificate;
-            if found.is_within(self.tol) && found.gap < point.certificate.gap {
-                *point = given;
-            }
         }
-        Ok(())
     }
 }
