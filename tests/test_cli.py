@@ -715,7 +715,7 @@ def test_models_for_python(run: Any) -> None:
     assert model.classes_.tolist() == ["no", "yes"]
     for options in ("--standardise --drop job --drop city", "", "-B 1 --drop job"):
         run(f"train people.csv model.json -t ok {options} -q")
-        with pytest.raises(ValueError, match=r"input: found rows to be prepared .*by the"):
+        with pytest.raises(ValueError, match="input: found rows to be prep"):
             sdca_rs.load("model.json")
 
 

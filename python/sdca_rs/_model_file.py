@@ -319,8 +319,7 @@ def _check_input(found: Any) -> None:
     plain = {"zero_based", "target", "columns"}
     if isinstance(found, dict):
         needed = sorted(key for key in found.keys() - plain if found[key] is not None)
-        columns = found.get("columns") or []
-        if any("categories" in column for column in columns):
+        if '"categories"' in json.dumps(found.get("columns")):
             needed.append("categories")
         if not needed:
             return
