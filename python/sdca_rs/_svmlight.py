@@ -25,6 +25,9 @@ from sdca_rs._data import Floats, as_count, as_flag, as_matrix, is_sparse
 
 File: TypeAlias = str | PathLike[str] | int | IO[bytes]
 
+# It has no types of its own.
+_check_array: Any = check_array
+
 # Larger integers are not all floats, as which a file's numbers are read.
 _MOST = 2**53
 
@@ -371,7 +374,7 @@ def dump_svmlight_file(
     """
     zero_based = as_flag("zero_based", zero_based)
     head = _head(comment, zero_based)
-    X = check_array(X, accept_sparse="csr", dtype="numeric", order="C")
+    X = _check_array(X, accept_sparse="csr", dtype="numeric", order="C")
     # Sparse rows may be those of the user: the core sorts copies of them.
     X = _as_floats("X", X)
     labels, ends = _labels_to_write(y, as_flag("multilabel", multilabel))
@@ -446,7 +449,7 @@ def _labels_to_write(
     y: Any, multilabel: bool
 ) -> tuple[Floats, NDArray[np.int64] | None]:
     """Return the labels of all rows and, if there are several, where each row ends."""
-    y = check_array(y, accept_sparse="csr", ensure_2d=False, dtype="numeric")
+    y = _check_array(y, accept_sparse="csr", ensure_2d=False, dtype="numeric")
     if multilabel:
         if y.ndim != 2:
             raise ValueError(

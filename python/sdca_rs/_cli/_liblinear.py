@@ -31,7 +31,7 @@ class Liblinear(NamedTuple):
         facts = {
             "solver type": self.kind.name,
             "loss": self.kind.loss or f"none of ours: {self.kind.why}",
-            "features": str(self.model.n_features_in_ - (bias is not None)),
+            "features": str(self.model.coef_.shape[-1] - (bias is not None)),
             "bias": (
                 "none"
                 if bias is None

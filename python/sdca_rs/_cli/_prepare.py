@@ -180,9 +180,9 @@ class Preparation:
             squares = np.asarray(X.multiply(X).sum(axis=0)).ravel() / n_rows
             scale = np.sqrt(np.maximum(squares - mean**2, 0.0))
         else:
-            self.mean = X.mean(axis=0, dtype=np.float64)
+            mean = X.mean(axis=0, dtype=np.float64)
             scale = X.std(axis=0, dtype=np.float64)
-            mean = self.mean
+            self.mean = mean
         # As scikit-learn: a column that is constant but for rounding stays.
         tiny = 10 * np.finfo(np.float64).eps * np.abs(mean)
         scale[~(scale > tiny)] = 1.0
