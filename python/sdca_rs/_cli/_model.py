@@ -24,7 +24,7 @@ def save(model: CertifiedLinearModel, preparation: Preparation, path: str) -> No
     """Write a model; one that needs no preparation as `save` does."""
     names = preparation.names()
     if names is not None:
-        vars(model)["feature_names_in_"] = np.array(names, dtype=object)
+        model.__dict__["feature_names_in_"] = np.array(names, dtype=object)
     with replacing(path) as draft:
         model.save(draft)
         if preparation.is_needed:
