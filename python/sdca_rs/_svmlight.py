@@ -94,13 +94,13 @@ def load_svmlight_file(
     --------
     >>> from io import BytesIO
     >>> from sdca_rs import load_svmlight_file
-    >>> X, y = load_svmlight_file(BytesIO(b"-1 1:0.5 3:2 # a comment\\n1 2:1\\n"))
+    >>> X, y = load_svmlight_file(BytesIO(b"-1 1:0.5 3:2 # a comment\n1 2:1\n"))
     >>> X.toarray()
     array([[0.5, 0. , 2. ],
            [0. , 1. , 0. ]])
     >>> y
     array([-1.,  1.])
-    >>> load_svmlight_file(BytesIO(b"1 2:0.5\\n1 2:abc\\n"))
+    >>> load_svmlight_file(BytesIO(b"1 2:0.5\n1 2:abc\n"))
     Traceback (most recent call last):
         ...
     ValueError: f:2:5: found "abc", expected a number behind the colon
@@ -155,7 +155,7 @@ def load_svmlight_files(
     --------
     >>> from io import BytesIO
     >>> from sdca_rs import load_svmlight_files
-    >>> train, test = BytesIO(b"1 4:1\\n-1 2:1\\n"), BytesIO(b"1 2:1\\n")
+    >>> train, test = BytesIO(b"1 4:1\n-1 2:1\n"), BytesIO(b"1 2:1\n")
     >>> X, y, X_test, y_test = load_svmlight_files([train, test])
     >>> X.shape, X_test.shape
     ((2, 4), (1, 4))
