@@ -24,9 +24,10 @@ fn lines_of_any_length_are_found_once() {
     for length in 0..70 {
         let mut text = String::new();
         for row in 0..40 {
-            text.push_str(&format!("{row}"));
+            text += &row.to_string();
             if row % 3 == 0 {
-                text.push_str(&format!(" 1:2{}", " ".repeat(length)));
+                text += " 1:2";
+                text += &" ".repeat(length);
             }
             text.push('\n');
         }
@@ -194,7 +195,7 @@ proptest! {
         for row in &rows {
             indices.extend(row.keys().copied());
             values.extend(row.values().map(|&x| finite(x)));
-            indptr.push(indices.len() as i32);
+            indptr.push(i32::try_from(indices.len()).expect("a few"));
         }
         let targets: Vec<f64> = (0..rows.len()).map(|i| i as f64 / 3.0).collect();
         let data = Data::csr(&indptr, &indices, &values, 40).expect("valid");
