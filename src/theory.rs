@@ -160,7 +160,7 @@ pub struct AveragedRun {
 }
 
 impl AveragedRun {
-    /// `T0 / T`, the value for [`Sdca::average_from`](crate::solver::Sdca::average_from).
+    /// `T0 / T`, for [`Sdca::average_from`](crate::solver::Sdca::average_from) as a fraction.
     ///
     /// A longer run with the same ratio is sufficient too, because both of its parts are longer. So
     /// `T` may be rounded up to whole epochs.

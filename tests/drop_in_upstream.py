@@ -268,7 +268,7 @@ EXCEPTIONS = (
     ),
     Row(
         "scikit-learn's callbacks are not those of this package.",
-        "AttributeError: .* has no attribute 'set_callbacks'",
+        "ValueError: callbacks: found .*, expected none",
         (
             "test_logistic_regression_callback_support[[]*",
             "test_logistic_regression_callback_fitted_estimator[[]*",

@@ -361,7 +361,7 @@ def test_unknown_estimator_needs_a_loss_and_a_strength():
     for given in ({}, {"loss": "hinge"}, {"C": 1.0}):
         with pytest.raises(ValueError, match=r"estimator: found SGDClassifier.*loss"):
             certify_on(problem, sgd, **given)
-    with pytest.raises(ValueError, match="loss: found 'hinges', expected one of"):
+    with pytest.raises(ValueError, match=r"loss: found 'hinges' .*'hinge'.* one of"):
         certify_on(problem, sgd, loss="hinges", C=1.0)
     with pytest.raises(ValueError, match=r"C: found 2\.0 together with lam"):
         certify_on(problem, sgd, loss="hinge", C=2.0, lam=0.1)

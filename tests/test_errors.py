@@ -53,7 +53,7 @@ TOL = "a finite number >= 0"
 COUNT = "an integer >= 1"
 BALANCED = "'balanced', a dict or None"
 JOBS = "an integer other than 0, or None"
-FRACTION = "a number in [0, 1)"
+FRACTION = "a number in [0, 1), or an integer >= 1 of steps"
 FLAG = "True or False"
 ORDERS = "one of permutation, random, cyclic"
 OUTPUTS = "one of last, average, random"
@@ -102,8 +102,10 @@ SETTINGS = [
     ("record_every", np.inf, ValueError, "inf", "epochs > 0, or None"),
     ("record_every", "a", TypeError, "'a'", "epochs > 0, or None"),
     ("average_from", -0.1, ValueError, "-0.1", FRACTION),
-    ("average_from", 1, ValueError, "1", FRACTION),
-    ("average_from", np.nan, ValueError, "NaN", FRACTION),
+    ("average_from", 1.0, ValueError, "1", FRACTION),
+    ("average_from", -1, ValueError, "-1", FRACTION),
+    ("average_from", True, TypeError, "True", FRACTION),
+    ("average_from", np.nan, ValueError, "nan", FRACTION),
     ("average_from", "a", TypeError, "'a'", FRACTION),
     ("sampling", "shuffled", ValueError, '"shuffled"', ORDERS),
     ("sampling", None, TypeError, "None", "a string"),
@@ -116,7 +118,7 @@ SETTINGS = [
     ("n_jobs", "all", TypeError, "'all'", JOBS),
     ("verbose", -1, ValueError, "-1", "an integer >= 0"),
     ("verbose", 1.5, TypeError, "1.5", "an integer >= 0"),
-    ("callback", 3, TypeError, "3", "a callable or None"),
+    ("callback", 3, TypeError, "3", "a callable, a ScoreHistory or None"),
     ("fit_intercept", 1, TypeError, "1", FLAG),
     ("fit_intercept", "yes", TypeError, "'yes'", FLAG),
     ("fit_intercept", None, TypeError, "None", FLAG),
@@ -246,26 +248,27 @@ def test_numbers_too_large_are_refused_or_owned_up_to(x, y, C, loss, fit_interce
 # --- X --------------------------------------------------------------------------------
 
 WORDS = [["a", "b", "c"]] * 20
+# Of wrong shapes scikit-learn's own messages tell, which do not name the argument.
 BAD_X = {
-    "nan": (spoilt(X, np.nan), ["NaN"]),
-    "inf": (spoilt(X, np.inf), ["infinity"]),
-    "float32 inf": (spoilt(X, -np.inf).astype(np.float32), ["infinity"]),
-    "sparse nan": (sp.csr_matrix(spoilt(X, np.nan)), ["NaN"]),
-    "sparse inf": (sp.csr_array(spoilt(X, np.inf)), ["infinity"]),
+    "nan": (spoilt(X, np.nan), ["X", "NaN"]),
+    "inf": (spoilt(X, np.inf), ["X", "infinity"]),
+    "float32 inf": (spoilt(X, -np.inf).astype(np.float32), ["X", "infinity"]),
+    "sparse nan": (sp.csr_matrix(spoilt(X, np.nan)), ["X", "NaN"]),
+    "sparse inf": (sp.csr_array(spoilt(X, np.inf)), ["X", "infinity"]),
     "1-D": (X[:, 0], ["2D", "1D"]),
-    "3-D": (X[None], ["3", "2"]),
+    "3-D": (X[None], ["dim 3"]),
     "scalar": (3.0, ["2D", "scalar"]),
-    "no rows": (X[:0], ["0 ", "1"]),
-    "no rows, sparse": (sp.csr_matrix((0, 3)), ["0 ", "1"]),
-    "no columns": (X[:, :0], ["0 ", "1"]),
-    "no columns, sparse": (sp.csr_matrix((20, 0)), ["0 ", "1"]),
-    "words": (WORDS, ["'a'"]),
-    "words, str": (np.array(WORDS), ["'a'"]),
-    "words, object": (np.array(WORDS, dtype=object), ["'a'", "expected numbers"]),
-    "words, frame": (pd.DataFrame(WORDS), ["'a'"]),
+    "no rows": (X[:0], ["0", "minimum of 1"]),
+    "no rows, sparse": (sp.csr_matrix((0, 3)), ["0", "minimum of 1"]),
+    "no columns": (X[:, :0], ["0", "minimum of 1"]),
+    "no columns, sparse": (sp.csr_matrix((20, 0)), ["0", "minimum of 1"]),
+    "words": (WORDS, ["X", "column 0", "'a'", "OneHotEncoder"]),
+    "words, str": (np.array(WORDS), ["X", "'a'"]),
+    "words, object": (np.array(WORDS, dtype=object), ["X", "'a'", "expected numbers"]),
+    "words, frame": (pd.DataFrame(WORDS), ["X", "'a'"]),
     "complex": (X + 1j, ["Complex data not supported"]),
     "complex, sparse": (sp.csr_matrix(X + 1j), ["Complex data not supported"]),
-    "None": (None, []),
+    "None": (None, ["2D"]),
 }
 
 
@@ -274,7 +277,7 @@ BAD_X = {
 def test_bad_X_is_refused_by_fit(case, loss):
     bad, parts = BAD_X[case]
     y = Y[loss][:0] if case.startswith("no rows") else Y[loss]
-    with pytest.raises(REFUSALS, match=tells("X", *parts)):
+    with pytest.raises(REFUSALS, match=tells(*parts)):
         Sdca(loss=loss).fit(bad, y)
 
 
@@ -283,7 +286,7 @@ def test_bad_X_is_refused_by_fit(case, loss):
 def test_bad_X_is_refused_by_predictions(case, method):
     bad, parts = BAD_X[case]
     model = Sdca(loss="log").fit(X, LABELS)
-    with pytest.raises(REFUSALS, match=tells("X", *parts)):
+    with pytest.raises(REFUSALS, match=tells(*parts)):
         getattr(model, method)(bad)
 
 

@@ -838,18 +838,25 @@ FITS = [
 ]
 
 
+def limits_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a child take arrays from the system, where a limit counts."""
+    monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "32768")
+    # Where the system refuses, the heap of another thread may have room: libraries
+    # such as pyarrow have threads.
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
+
+
 @linux_only
 @pytest.mark.parametrize("names", [FITS[:4], FITS[4:8], FITS[8:]])
 def test_without_memory_a_fit_is_a_memory_error_or_succeeds(names, monkeypatch):
-    # Arrays are taken from the system, where the limit counts.
-    monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "32768")
+    limits_count(monkeypatch)
     margins = [int(2**k) for k in np.linspace(12, 27, 200 if LONG else 10)]
     print(run_child("child_memory", names, margins))
 
 
 @linux_only
 def test_without_memory_predictions_are_a_memory_error_or_succeed(monkeypatch):
-    monkeypatch.setenv("MALLOC_MMAP_THRESHOLD_", "32768")
+    limits_count(monkeypatch)
     # The scores of 800,000 rows by 1,000 models take 6.4 GB.
     names = ["predict", "decision_function", "predict_proba"]
     told = run_child("child_memory", names, [2**16, 2**24, 2**30])

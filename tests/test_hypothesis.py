@@ -613,7 +613,7 @@ FINE = {
     "warm_start": [False, True],
     "sampling": ["permutation", "random", "cyclic"],
     "output": ["last", "average", "random"],
-    "average_from": [0.5, 0.0, 0.99],
+    "average_from": [0.5, 0.0, 0.99, 3],
     "first_epoch": ["auto", "sdca", "sgd"],
     "accelerate": [True, False],
     "record_every": [None, 0.3, 1],

@@ -350,8 +350,9 @@ def test_kind_follows_the_loss(loss):
         assert is_classifier(model) == classifier
         assert is_regressor(model) != classifier
         assert hasattr(model, "decision_function") == classifier
-        assert hasattr(model, "predict_proba") == (loss == "log")
-        assert hasattr(model, "predict_log_proba") == (loss == "log")
+        has_probabilities = loss in ("log", "modified_huber")
+        assert hasattr(model, "predict_proba") == has_probabilities
+        assert hasattr(model, "predict_log_proba") == has_probabilities
         tags = get_tags(model)
         assert tags.estimator_type == ("classifier" if classifier else "regressor")
         assert (tags.classifier_tags is not None) == classifier
@@ -361,7 +362,7 @@ def test_kind_follows_the_loss(loss):
         assert tags.target_tags.positive_only == (loss == "poisson")
         model.fit(X, target(loss))
         assert hasattr(model, "classes_") == classifier
-        assert hasattr(model, "predict_proba") == (loss == "log")
+        assert hasattr(model, "predict_proba") == has_probabilities
 
 
 @pytest.mark.parametrize("classes", [TWO, THREE], ids=["2", "3"])

@@ -1374,7 +1374,7 @@ def test_steps_cost_the_entries_of_their_rows_not_the_columns():
 
 REFUSALS = (TypeError, ValueError)
 COUNT = "an integer >= 1"
-FRACTION = "a number in [0, 1)"
+FRACTION = "a number in [0, 1), or an integer >= 1 of steps"
 ORDERS = "one of permutation, random, cyclic"
 LIMITED = "a number > 0 and at most 1 / lambda"
 RATE = {"learning_rate": "constant"}
@@ -1433,7 +1433,7 @@ BAD = [
         for e in ESTIMATORS
     ),
     *((e, {"output": "best"}, '"best"', "last") for e in (Asdca, Pegasos)),
-    *((e, {"average_from": 1}, "1", FRACTION) for e in ESTIMATORS),
+    *((e, {"average_from": 1.0}, "1", FRACTION) for e in ESTIMATORS),
     *((e, {"average_from": -0.1}, "-0.1", FRACTION) for e in ESTIMATORS),
     *((e, {"average_from": "a"}, "'a'", FRACTION) for e in ESTIMATORS),
     *((e, {"sampling": "shuffled"}, '"shuffled"', ORDERS) for e in (Asdca, Pegasos)),

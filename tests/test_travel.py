@@ -217,9 +217,9 @@ def test_the_stock_estimator_knows_names_of_columns():
 
 
 def test_an_export_of_many_classes():
-    X = np.arange(90.0)[:, np.newaxis]
+    X = np.arange(120.0)[:, np.newaxis]
     for loss in ("hinge", "log"):
-        model = Sdca(loss, max_iter=1, tol=1e3).fit(X, np.arange(90) // 3)
+        model = Sdca(loss, max_iter=1, tol=1e3).fit(X, np.arange(120) // 6)
         assert (model.to_sklearn().predict(X) == model.predict(X)).all()
 
 

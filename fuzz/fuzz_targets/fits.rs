@@ -18,7 +18,7 @@ use sdca_rs::problem::{Problem, Regularisation};
 use sdca_rs::rows::{Csr, Dense};
 use sdca_rs::run::{Budget, Fit, Monitor, Progress, StopReason};
 use sdca_rs::solver::{
-    Asdca, DualGradient, FirstEpoch, Output, Pegasos, Sdca, Solver, Start, Subgradient,
+    Asdca, AverageFrom, DualGradient, FirstEpoch, Output, Pegasos, Sdca, Solver, Start, Subgradient,
 };
 
 use sdca_fuzz::bytes::{Bytes, Kind};
@@ -207,7 +207,11 @@ const FIRST_EPOCHS: [FirstEpoch; 3] = [FirstEpoch::Auto, FirstEpoch::Sdca, First
 
 impl Any {
     fn new(bytes: &mut Bytes<'_>, n_rows: usize) -> Self {
-        let (seed, average_from) = (u64::from(bytes.byte()), f64::from(bytes.byte()) / 256.0);
+        let seed = u64::from(bytes.byte());
+        let average_from = match bytes.byte() {
+            fraction @ 0..224 => AverageFrom::Fraction(f64::from(fraction) / 224.0),
+            step => AverageFrom::Step(u64::from(step - 224)),
+        };
         let output = bytes.pick(&OUTPUTS);
         let sampling = bytes.pick(&SAMPLINGS);
         match bytes.below(8) {

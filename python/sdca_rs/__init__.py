@@ -1,6 +1,7 @@
 """Linear models by stochastic dual coordinate ascent, each fit with a certificate.
 
-Start with :class:`Sdca`; :func:`losses` lists what it can minimise, and
+Start with :class:`SdcaClassifier` or :class:`SdcaRegressor`, or :class:`Sdca`, which
+is either, as its loss says; :func:`losses` lists what it can minimise, and
 :func:`certify` proves how good any fitted linear model is. :class:`Asdca`,
 :class:`Pegasos`, :class:`Subgradient` and :class:`DualGradient` are other roads to the
 same optimum, :mod:`sdca_rs.theory` says how long they are, and
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from sdca_rs._certify import Certificate, certify
     from sdca_rs._core import Progress
     from sdca_rs._dual_gradient import DualGradient
+    from sdca_rs._faces import SdcaClassifier, SdcaRegressor
     from sdca_rs._handle import Data
     from sdca_rs._losses import LossInfo, losses
     from sdca_rs._model_file import load
     from sdca_rs._pegasos import Pegasos
+    from sdca_rs._score_history import ScoreHistory
     from sdca_rs._sdca import Sdca
     from sdca_rs._subgradient import Subgradient
     from sdca_rs._svmlight import (
@@ -41,7 +44,10 @@ __all__ = [
     "LossInfo",
     "Pegasos",
     "Progress",
+    "ScoreHistory",
     "Sdca",
+    "SdcaClassifier",
+    "SdcaRegressor",
     "Subgradient",
     "certify",
     "drop_in",
@@ -63,7 +69,10 @@ _HOMES = {
     "LossInfo": "_losses",
     "Pegasos": "_pegasos",
     "Progress": "_core",
+    "ScoreHistory": "_score_history",
     "Sdca": "_sdca",
+    "SdcaClassifier": "_faces",
+    "SdcaRegressor": "_faces",
     "Subgradient": "_subgradient",
     "certify": "_certify",
     "drop_in": "drop_in",

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from sdca_rs._base import (
     CertifiedLinearModel,
+    as_start,
     choices,
-    fraction,
     is_auto,
     positive_count,
 )
-from sdca_rs._core import Progress, Solver
+from sdca_rs._core import Solver
 from sdca_rs._data import as_number
+from sdca_rs._score_history import Callback
 
 
 class Asdca(CertifiedLinearModel):
@@ -52,8 +53,9 @@ class Asdca(CertifiedLinearModel):
     output : {"last", "average", "random"}, default="last"
         What is returned, and certified on the way: the last model and dual point, or
         the mean of the dual points after ``T0`` or one drawn from them, with its model.
-    average_from : float, default=0.5
-        ``T0`` as a fraction of the run.
+    average_from : float or int, default=0.5
+        ``T0`` as a fraction of the run, of [0, 1), or as a number of steps, if an int
+        of 1 or more.
     record_every : float, default=None
         As for :class:`Sdca`.
     n_jobs : int, default=None
@@ -126,7 +128,7 @@ class Asdca(CertifiedLinearModel):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        callback: Callable[[Progress], object] | None = None,
+        callback: Callback | None = None,
     ) -> None:
         self.loss = loss
         self.loss_param = loss_param
@@ -158,7 +160,7 @@ class Asdca(CertifiedLinearModel):
             batch_size=positive_count("batch_size", self.batch_size),
             theta=theta,
             **choices(sampling=self.sampling, output=self.output),
-            average_from=fraction("average_from", self.average_from),
+            average_from=as_start("average_from", self.average_from),
             seed=seed,
             n_threads=n_threads,
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
+from functools import cache
+from importlib.metadata import metadata, version
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,10 +18,11 @@ from scipy.special import kl_div
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags, check_random_state
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sdca_rs import _core
+from sdca_rs._availability import only_if
+from sdca_rs._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from sdca_rs._data import (
     Floats,
     Labels,
@@ -35,12 +37,14 @@ from sdca_rs._data import (
     naming_not_finite,
     regularisation,
     validate_y,
+    warn_of_many_classes,
     weighed_labels,
 )
 from sdca_rs._fitted import FittedModel
 from sdca_rs._handle import Given, default_weights
-from sdca_rs._losses import find_loss, require_loss
+from sdca_rs._losses import LossInfo, find_loss, losses, require_loss
 from sdca_rs._progress import Reporter, warn_not_converged
+from sdca_rs._score_history import Callback, ScoreHistory, ScoreRun
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -56,31 +60,60 @@ _FEATURES = ("n_features_in_", "feature_names_in_")
 # The key in a pickle.
 _VERSION = "_sdca_rs_version"
 
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def _only_if(check: Callable[[Any], bool]) -> Callable[[_Method], _Method]:
-    """Let a method exist only where ``check(estimator)`` holds."""
-    return cast(Callable[[_Method], _Method], available_if(check))
-
 
 def _is_classifier(estimator: Any) -> bool:
+    if estimator._task is not None:
+        return bool(estimator._task == "classification")
     # An unknown loss is refused by `fit`; until then any answer will do.
     loss = find_loss(estimator.loss)
     return loss is None or loss.task == "classification"
 
 
-def _has_probabilities(estimator: Any) -> bool:
+def _why_no_decision(estimator: Any) -> str | None:
+    if _is_classifier(estimator):
+        return None
+    return f"with loss {estimator.loss!r} it is a regressor: use predict"
+
+
+def _has_probabilities(loss: LossInfo) -> bool:
+    # The clipped scores of "modified_huber" are those of SGDClassifier.
+    return loss.link == "logit" or loss.name == "modified_huber"
+
+
+def _why_no_probabilities(estimator: Any) -> str | None:
     loss = find_loss(estimator.loss)
-    return loss is not None and loss.link == "logit"
+    if loss is not None and _has_probabilities(loss):
+        return None
+    if not _is_classifier(estimator):
+        return f"with loss {estimator.loss!r} it is a regressor: use predict"
+    known = " and ".join(
+        repr(each.name) for each in losses() if _has_probabilities(each)
+    )
+    return (
+        f"loss {estimator.loss!r} has no probabilities. The losses {known} have; for "
+        "any other, sklearn.calibration.CalibratedClassifierCV finds them"
+    )
 
 
-class CertifiedLinearModel(FittedModel):
+@cache
+def _docs_url() -> str | None:
+    """Return where the documentation is, as the metadata of the package say."""
+    for entry in metadata("sdca-rs").get_all("Project-URL") or ():
+        label, _, url = entry.partition(",")
+        if label.strip().lower() == "documentation":
+            return str(url.strip().rstrip("/"))
+    return None
+
+
+class CertifiedLinearModel(CallbackSupportMixin, FittedModel):
     """A linear model that minimises a loss of the registry.
 
     Subclasses define ``__init__`` with at least the parameters used here, and
     ``_solver``, the algorithm with the settings that only they have.
     """
+
+    # What the estimator is, if not for its loss to decide.
+    _task: ClassVar[Literal["classification", "regression"] | None] = None
 
     loss: str
     loss_param: float | None
@@ -97,7 +130,7 @@ class CertifiedLinearModel(FittedModel):
     n_jobs: int | None
     random_state: Any
     verbose: int
-    callback: Callable[[_core.Progress], object] | None
+    callback: Callback | None
 
     # Scalars or arrays, dense or sparse: see the attributes of the subclasses.
     classes_: NDArray[Any]
@@ -110,6 +143,7 @@ class CertifiedLinearModel(FittedModel):
     stop_reason_: Any
     history_: Any
     n_iter_: int
+    n_features_in_: int
 
     # Steps of the last fit, for each problem, its lambda, and the sum of its weights,
     # which no one knows of a stream.
@@ -145,18 +179,36 @@ class CertifiedLinearModel(FittedModel):
         self
             The fitted estimator.
         """
+        return self._certified_fit(X, y, sample_weight)
+
+    def _certified_fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        make_start: Callable[[int, int], _Start] | None = None,
+    ) -> Self:
+        """Fit as :meth:`fit` does, which calls it and is called by the user.
+
+        ``make_start(n_samples, n_problems)`` returns where to start, if that is given.
+        """
         with keeping_state(self):
-            fits, reporter = self._fit(X, y, sample_weight)
+            fits, reporter = self._fit(X, y, sample_weight, make_start)
         # If this is made an error, what was fitted stays.
         warn_not_converged(
-            type(self).__name__, fits, float(self.tol), reporter.classes, stacklevel=2
+            type(self).__name__, fits, float(self.tol), reporter.classes, stacklevel=3
         )
         return self
 
+    @with_callbacks
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        make_start: Callable[[int, int], _Start] | None = None,
     ) -> tuple[list[_core.Fit], Reporter]:
-        loss = require_loss(self.loss)
+        loss = require_loss(self.loss, self._task)
         classify = loss.task == "classification"
         given = Given(self, X, reset=True, require_finite=False)
         features = {name: getattr(self, name, None) for name in _FEATURES}
@@ -166,6 +218,8 @@ class CertifiedLinearModel(FittedModel):
         labels: Labels | None = None
         if classify:
             labels, weights = weighed_labels(y, weights, self.class_weight)
+            # This, the frame of the decorator, `_certified_fit` and `fit`.
+            warn_of_many_classes(labels, weights, self.loss, stacklevel=5)
             targets, n_classes = labels.targets, len(labels.classes)
         else:
             if self.class_weight is not None:
@@ -175,20 +229,32 @@ class CertifiedLinearModel(FittedModel):
                 )
             targets, n_classes = y, 0
         n_problems = n_classes if n_classes > 2 else 1
-        if self.callback is not None and not callable(self.callback):
-            raise TypeError(
-                f"callback: found {self.callback!r}, expected a callable or None"
-            )
-        reporter = Reporter(
-            type(self).__name__,
-            as_count("verbose", self.verbose, "an integer >= 0"),
-            self.callback,
-            labels.classes if labels is not None and n_problems > 1 else None,
-        )
+        classes = None if labels is None else labels.classes
+        tol = as_number("tol", self.tol, "a finite number >= 0")
+        max_iter = positive_count("max_iter", self.max_iter)
         C, lam = regularisation(self.C, self.lam)
         n_threads = self._n_threads()
         rows = given.rows()
-        with naming_not_finite(self, given.X):
+        start = (
+            self._start(labels, n_samples, n_problems)
+            if make_start is None
+            else make_start(n_samples, n_problems)
+        )
+        followed = self._followed_by(loss, classes)
+        scores = followed if isinstance(followed, ScoreRun) else None
+        tasks = None
+        if hasattr(self, "_skl_callbacks"):
+            tasks = FitTasks(self, X, y, sample_weight, classes)
+        reporter = Reporter(
+            type(self).__name__,
+            as_verbose(self.verbose),
+            [told for told in (tasks, followed) if told is not None],
+            classes if n_problems > 1 else None,
+            n_problems=n_problems,
+            tol=tol,
+            max_iter=max_iter,
+        )
+        with naming_not_finite(self, given.X), reporter:
             fits = _core.fit(
                 rows,
                 targets,
@@ -200,17 +266,21 @@ class CertifiedLinearModel(FittedModel):
                 C=C,
                 lam=lam,
                 fit_intercept=as_flag("fit_intercept", self.fit_intercept),
-                tol=as_number("tol", self.tol, "a finite number >= 0"),
-                max_iter=positive_count("max_iter", self.max_iter),
+                tol=tol,
+                max_iter=max_iter,
                 max_time=_optional("max_time", self.max_time, "seconds > 0, or None"),
                 record_every=_optional(
                     "record_every", self.record_every, "epochs > 0, or None"
                 ),
                 n_threads=n_threads,
-                start=self._start(labels, n_samples, n_problems),
+                start=start,
                 report=reporter if reporter.is_needed else None,
             )
+        if scores is not None:
+            scores.add_to(fits)
         self._keep(fits, labels)
+        if scores is not None:
+            self._restore(scores, fits)
         # Again: a callback, or another thread, may have fitted this one meanwhile.
         known = {name: value for name, value in features.items() if value is not None}
         self.__dict__.update(
@@ -220,8 +290,42 @@ class CertifiedLinearModel(FittedModel):
         )
         for name in features.keys() - known.keys():
             self.__dict__.pop(name, None)
+        if tasks is not None:
+            tasks.finish()
         reporter.finish(fits)
         return fits, reporter
+
+    def _followed_by(
+        self, loss: LossInfo, classes: Any
+    ) -> Callable[[_core.Progress], object] | None:
+        """Return what the user wants to be called at each evaluation."""
+        if isinstance(self.callback, ScoreHistory):
+            return self.callback.begin(self, loss, classes)
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError(
+                f"callback: found {self.callback!r}, expected a callable, a "
+                "ScoreHistory or None"
+            )
+        return self.callback
+
+    def _restore(self, scores: ScoreRun, fits: list[_core.Fit]) -> None:
+        """Go back to the models of the best scores, where that is asked for.
+
+        Their objectives are known, and what bounds the optimum bounds it still.
+        """
+        for k, fit in enumerate(fits):
+            best = scores.best(k)
+            if best is None:
+                continue
+            gap = best.primal - fit.dual_objective
+            if len(fits) == 1:
+                self.objective_, self.duality_gap_ = best.primal, gap
+            else:
+                self.objective_[k], self.duality_gap_[k] = best.primal, gap
+            if hasattr(self, "classes_"):
+                self.coef_[k], self.intercept_[k] = best.coef, best.intercept
+            else:
+                self.coef_, self.intercept_ = best.coef, best.intercept
 
     def _seed(self) -> int:
         seed = self.random_state
@@ -383,7 +487,7 @@ class CertifiedLinearModel(FittedModel):
             self._prepare(X), *self._models(), n_threads=self._n_threads()
         )
 
-    @_only_if(_is_classifier)
+    @only_if(_why_no_decision)
     def decision_function(self, X: Any) -> Floats:
         """Compute signed scores, positive for the class they speak for.
 
@@ -430,12 +534,15 @@ class CertifiedLinearModel(FittedModel):
         labels: NDArray[Any] = self.classes_[numbers]
         return labels
 
-    @_only_if(_has_probabilities)
+    @only_if(_why_no_probabilities)
     def predict_proba(self, X: Any) -> Floats:
-        """Estimate the probability of each class; for the loss "log" only.
+        """Estimate the probability of each class; for two losses only.
 
-        With more than two classes, the one-vs-rest probabilities are divided by their
-        sum.
+        For "log", it is that of the logistic model. For "modified_huber", it is the
+        score, cut off at -1 and 1 and brought to [0, 1], as by scikit-learn's
+        ``SGDClassifier``: often exactly 0 or 1. With more than two classes, the
+        one-vs-rest probabilities are divided by their sum (and are equal if all are
+        0).
 
         Parameters
         ----------
@@ -447,9 +554,15 @@ class CertifiedLinearModel(FittedModel):
         ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``.
         """
-        return cast(Floats, np.exp(self.predict_log_proba(X)))
+        if require_loss(self.loss).link == "logit":
+            return cast(Floats, np.exp(self.predict_log_proba(X)))
+        shares = (np.clip(self._predictions(X), -1.0, 1.0) + 1.0) / 2.0
+        if shares.shape[1] == 1:
+            return np.hstack([1.0 - shares, shares])
+        shares[~shares.any(axis=1)] = 1.0
+        return cast(Floats, shares / shares.sum(axis=1, keepdims=True))
 
-    @_only_if(_has_probabilities)
+    @only_if(_why_no_probabilities)
     def predict_log_proba(self, X: Any) -> Floats:
         """Estimate the logarithm of the probability of each class.
 
@@ -463,6 +576,9 @@ class CertifiedLinearModel(FittedModel):
         ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``.
         """
+        if require_loss(self.loss).link != "logit":
+            with np.errstate(divide="ignore"):
+                return cast(Floats, np.log(self.predict_proba(X)))
         scores = self._predictions(X)
         if scores.shape[1] == 1:
             scores = np.hstack([-scores, scores])
@@ -527,6 +643,13 @@ class CertifiedLinearModel(FittedModel):
             dense = self.coef_.toarray()
             self.coef_ = dense if hasattr(self, "classes_") else dense.ravel()
         return self
+
+    def _get_doc_link(self) -> str:
+        """Return the page of the class, for scikit-learn's HTML representation."""
+        url, cls = _docs_url(), type(self)
+        if url is None or not cls.__module__.startswith("sdca_rs."):
+            return ""
+        return f"{url}/api/sdca_rs.{cls.__name__}.html"
 
     def __getstate__(self) -> dict[str, Any]:
         state = cast(dict[str, Any], super().__getstate__())
@@ -632,9 +755,28 @@ def positive_count(name: str, value: Any) -> int:
     return count
 
 
-def fraction(name: str, value: Any) -> float:
-    """Check a number of [0, 1)."""
-    return as_number(name, value, "a number in [0, 1)")
+def as_start(name: str, value: Any) -> float | int:
+    """Check where averages begin: after a number of steps, or a fraction of the run."""
+    expected = "a number in [0, 1), or an integer >= 1 of steps"
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        steps = as_count(name, value, expected)
+        if steps < 0:
+            raise ValueError(f"{name}: found {steps}, expected {expected}")
+        return steps
+    number = as_number(name, value, expected)
+    if not 0 <= number < 1:
+        raise ValueError(f"{name}: found {value!r}, expected {expected}")
+    return number
+
+
+def as_verbose(value: Any) -> int:
+    """Check how much a fit is to print; True is 1."""
+    if isinstance(value, bool | np.bool_):
+        return int(value)
+    count = as_count("verbose", value, "an integer >= 0, or a bool")
+    if count < 0:
+        raise ValueError(f"verbose: found {count}, expected an integer >= 0, or a bool")
+    return count
 
 
 def _optional(name: str, value: Any, expected: str) -> float | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import assert_all_finite, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
 from sdca_rs._core import Rows, has_duplicates
@@ -43,6 +44,7 @@ def validate_X(
         _refuse_masked(X)
         if is_sparse(X):
             X = _safe_sparse(X)
+    try:
         return validate_data(
             estimator,
             X,
@@ -52,6 +54,52 @@ def validate_X(
             order="C",
             ensure_all_finite=require_finite,
         )
+    except (TypeError, ValueError) as error:
+        # scikit-learn's own messages are what its users know. This one is numpy's.
+        is_text = "could not convert string" in str(error) and not is_sparse(X)
+        found = _find_text(X) if is_text else None
+        if found is None:
+            raise
+        column, text = found
+        raise ValueError(
+            f"X: found text in column {column!r}, such as {text!r}, expected numbers: "
+            "sklearn.preprocessing.OneHotEncoder makes numbers of categories, within a "
+            "ColumnTransformer if there are other columns"
+        ) from error
+    except (OverflowError, IndexError) as error:
+        raise ValueError(
+            f"X: found something else ({error}), expected numbers in rows and columns"
+        ) from error
+
+
+def _find_text(X: Any) -> tuple[Any, str] | None:
+    """Return the first column that holds text which is no number, and such a text."""
+    # A name for each column, of a data frame.
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    columns: Iterable[tuple[Any, Any]]
+    if names is not None and len(getattr(X, "shape", ())) == 2:
+        columns = ((name, np.asarray(X[name])) for name in names)
+    else:
+        try:
+            array = np.asarray(X)
+        except ValueError:
+            return None
+        columns = enumerate(array.T) if array.ndim == 2 else ()
+    for name, column in columns:
+        if column.dtype.kind not in "OUT":
+            continue
+        for entry in column.ravel():
+            if isinstance(entry, str) and not _is_number(entry):
+                return name, str(entry)
+    return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 @contextmanager
@@ -328,7 +376,17 @@ class Labels:
             self.numbers = is_second.view(np.int8)
             return
         with naming("y", "class labels, or numbers, one for each row of X"):
-            check_classification_targets(y)
+            # The first rows tell scikit-learn what `y` is, but for fractions. Of more,
+            # some versions would warn: see `warn_of_many_classes`.
+            kind = type_of_target(y[:20], input_name="y")
+            if y.dtype.kind == "f" and (y != np.floor(y)).any():
+                kind = "continuous"
+            if kind not in ("binary", "multiclass"):
+                raise ValueError(
+                    f"Unknown label type: {kind}. Maybe you are trying to fit a "
+                    "classifier, which expects discrete classes on a regression target "
+                    "with continuous values."
+                )
         present = y if weights is None else y[weights > 0]
         with naming("y", "class labels of one type"):
             self.classes = np.unique(present) if classes is None else classes
@@ -401,8 +459,48 @@ def weighed_labels(
     labels = Labels(y, weights)
     weights = labels.weigh(class_weight, weights)
     if isinstance(class_weight, Mapping) and 0 in class_weight.values():
+        assert weights is not None
+        left = np.unique(y[weights > 0]).tolist()
+        if len(left) < 2:
+            found = f"one class ({left[0]!r})" if left else "no class"
+            raise ValueError(
+                f"class_weight: found {class_weight!r}, which leaves {found}, expected "
+                "at least two classes of positive weight"
+            )
         labels = Labels(y, weights)
     return labels, weights
+
+
+# Beyond this many classes, fewer rows of each on average make numbers look like values.
+_MANY_CLASSES = 20
+_FEW_ROWS = 5
+
+
+def warn_of_many_classes(
+    labels: Labels, weights: Floats | None, loss: str, *, stacklevel: int
+) -> None:
+    """Warn if labels look like the target values of a regression.
+
+    scikit-learn warns from half as many classes as rows on. For numbers that is too
+    late: most data for regression have more rows than values.
+    """
+    n_classes = len(labels.classes)
+    if n_classes <= _MANY_CLASSES:
+        return
+    n_rows = len(labels.targets)
+    if weights is not None:
+        n_rows = int(np.count_nonzero(weights))
+    are_numbers = labels.classes.dtype.kind in "iuf"
+    if n_rows >= (_FEW_ROWS if are_numbers else 2) * n_classes:
+        return
+    warnings.warn(
+        f"y: found {n_classes} classes in {n_rows} rows, expected far fewer for the "
+        f"loss {loss!r}. `y` could represent a regression problem, not a "
+        "classification problem: that is for SdcaRegressor, or a loss such as "
+        "'squared'",
+        UserWarning,
+        stacklevel=stacklevel + 1,
+    )
 
 
 def _two_numbers(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from sdca_rs._base import CertifiedLinearModel, choices, fraction, is_auto
-from sdca_rs._core import Progress, Solver
+from sdca_rs._base import CertifiedLinearModel, as_start, choices, is_auto
+from sdca_rs._core import Solver
 from sdca_rs._data import as_number
+from sdca_rs._score_history import Callback
 
 
 class DualGradient(CertifiedLinearModel):
@@ -44,8 +45,9 @@ class DualGradient(CertifiedLinearModel):
         shortens steps that turn out to be too long.
     output : {"last", "average", "random"}, default="last"
         The dual point that is returned, and certified on the way.
-    average_from : float, default=0.5
-        Where "average" and "random" start, as a fraction of the run.
+    average_from : float or int, default=0.5
+        Where "average" and "random" start: a fraction of the run, of [0, 1), or a
+        number of steps, if an int of 1 or more.
     record_every : float, default=None
         As for :class:`Sdca`.
     n_jobs : int, default=None
@@ -110,7 +112,7 @@ class DualGradient(CertifiedLinearModel):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        callback: Callable[[Progress], object] | None = None,
+        callback: Callback | None = None,
     ) -> None:
         self.loss = loss
         self.loss_param = loss_param
@@ -139,7 +141,7 @@ class DualGradient(CertifiedLinearModel):
         return Solver.dual_gradient(
             step=step,
             **choices(output=self.output),
-            average_from=fraction("average_from", self.average_from),
+            average_from=as_start("average_from", self.average_from),
             seed=seed,
             n_threads=n_threads,
         )

@@ -16,7 +16,6 @@ from sdca_rs._data import (
     as_weights,
     examine,
     is_sparse,
-    naming,
     validate_X,
 )
 
@@ -207,10 +206,8 @@ class Given:
     ) -> None:
         """Check ``X`` for an estimator as :func:`validate_X` does, as far as needed."""
         if isinstance(X, Data):
-            with naming("X", "the columns of the fit"):
-                # Their number and names: the rows have been checked.
-                columns = X._columns
-                validate_data(estimator, columns, reset=reset, skip_check_array=True)
+            # Their number and names: the rows have been checked.
+            validate_data(estimator, X._columns, reset=reset, skip_check_array=True)
             self.X, self.weights, self._rows = X._X, X._weights, X._rows
             self.n_samples = X.shape[0]
         elif isinstance(X, Given):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,14 +12,16 @@ from numpy.typing import ArrayLike
 from sdca_rs import _core
 from sdca_rs._base import (
     CertifiedLinearModel,
+    _Start,
+    as_start,
     choices,
-    fraction,
     is_auto,
     keeping_state,
     positive_count,
 )
-from sdca_rs._core import Progress, Solver, Stream
+from sdca_rs._core import Solver, Stream
 from sdca_rs._data import (
+    Floats,
     Labels,
     as_flag,
     as_number,
@@ -31,6 +34,7 @@ from sdca_rs._data import (
 )
 from sdca_rs._handle import Given
 from sdca_rs._losses import require_loss
+from sdca_rs._score_history import Callback
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -87,8 +91,9 @@ class Pegasos(CertifiedLinearModel):
     output : {"last", "average", "random"}, default="last"
         The model that is returned, and certified on the way: the last one, the mean of
         those after ``T0``, or one drawn from them.
-    average_from : float, default=0.5
-        ``T0`` as a fraction of the run.
+    average_from : float or int, default=0.5
+        ``T0`` as a fraction of the run, of [0, 1), or as a number of steps, if an int
+        of 1 or more.
     record_every : float, default=None
         As for :class:`Sdca`.
     n_jobs : int, default=None
@@ -177,7 +182,7 @@ class Pegasos(CertifiedLinearModel):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        callback: Callable[[Progress], object] | None = None,
+        callback: Callback | None = None,
     ) -> None:
         self.loss = loss
         self.loss_param = loss_param
@@ -221,7 +226,7 @@ class Pegasos(CertifiedLinearModel):
             ),
             eta0=eta0,
             power_t=as_number("power_t", self.power_t, "a number of (0, 1]"),
-            average_from=fraction("average_from", self.average_from),
+            average_from=as_start("average_from", self.average_from),
             seed=seed,
             n_threads=n_threads,
         )
@@ -230,6 +235,59 @@ class Pegasos(CertifiedLinearModel):
         super()._keep(fits, labels)
         # A stream would go on from here.
         self.__dict__.pop("_streams", None)
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        coef_init: ArrayLike | None = None,
+        intercept_init: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model and certify it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, Data} of shape (n_samples, n_features)
+            Training rows, as for :meth:`Sdca.fit`.
+        y : array-like of shape (n_samples,)
+            Class labels of any type, or numbers, as the loss demands.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            A weight counts its row: weight 2 is the row twice, weight 0 is the row
+            absent. None takes those of :class:`Data`, if it has weights.
+        coef_init : array-like, default=None
+            The coefficients to start from, of the shape of ``coef_``; None is 0. They
+            take precedence over a warm start. The first step of length ``1 / lam``, as
+            by ``learning_rate="pegasos"``, forgets them, but for the rows that it
+            goes down from: they matter for the other step lengths.
+        intercept_init : float or array-like, default=None
+            The intercepts to start from, likewise.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        start = None
+        if coef_init is not None or intercept_init is not None:
+            start = partial(self._start_at, coef_init, intercept_init)
+        return self._certified_fit(X, y, sample_weight, start)
+
+    def _start_at(
+        self,
+        coef_init: ArrayLike | None,
+        intercept_init: ArrayLike | None,
+        n_samples: int,
+        n_problems: int,
+    ) -> _Start:
+        """Return a start with this model, before any step."""
+        n_features: int = self.n_features_in_
+        return (
+            np.zeros((n_problems, n_samples)),
+            _given("coef_init", coef_init, (n_problems, n_features)),
+            _given("intercept_init", intercept_init, (n_problems,)),
+            np.zeros(n_problems),
+        )
 
     def partial_fit(
         self,
@@ -368,3 +426,17 @@ class Pegasos(CertifiedLinearModel):
             Stream(steps, (w, b), (w, b), None)
             for steps, w, b in zip(self._steps, coef, intercept.tolist(), strict=True)
         ]
+
+
+def _given(name: str, value: ArrayLike | None, shape: tuple[int, ...]) -> Floats:
+    """Check a part of a start, where one problem needs no axis of its own."""
+    if value is None:
+        return np.zeros(shape)
+    with naming(name, "numbers"):
+        array = np.array(value, dtype=np.float64)
+    if array.shape != shape and (shape[0] > 1 or array.shape != shape[1:]):
+        also = f" or {shape[1:]}" if shape[0] == 1 else ""
+        raise ValueError(f"{name}: found shape {array.shape}, expected {shape}{also}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name}: found NaN or infinity, expected finite numbers")
+    return np.ascontiguousarray(array.reshape(shape))

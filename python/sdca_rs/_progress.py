@@ -5,60 +5,84 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
 from sdca_rs._core import Fit, Progress
+from sdca_rs._live_line import open_live_line
 
 # A mean of q = C |x|^2 beyond which coordinate steps get slow: see docs/math.md.
 _LARGE_MEAN_Q = 10.0
 
 
 class Reporter:
-    """Prints progress, at most a line (or ten) per second, and calls the callback."""
+    """Prints progress, and passes it on to callbacks.
+
+    As a context it encloses the run.
+    """
 
     def __init__(
         self,
         name: str,
         verbose: int,
-        callback: Callable[[Progress], object] | None,
+        callbacks: Sequence[Callable[[Progress], object]],
         classes: Any,
+        *,
+        n_problems: int,
+        tol: float,
+        max_iter: int,
     ) -> None:
-        if verbose < 0:
-            raise ValueError(f"verbose: found {verbose}, expected an integer >= 0")
         self.classes = classes
         self._name = name
         self._verbose = verbose
-        self._callback = callback
+        self._callbacks = callbacks
         self._begun = time.perf_counter()
         self._interval = 1.0 if verbose == 1 else 0.1
         self._next_line = self._begun
         # Classes may be fitted in parallel.
         self._lock = Lock()
+        self._live = None
+        if verbose == 1:
+            self._live = open_live_line(f"[{name}]", n_problems, tol, max_iter)
 
     @property
     def is_needed(self) -> bool:
         """Whether there is anyone to report to."""
-        return self._verbose > 0 or self._callback is not None
+        return self._verbose > 0 or bool(self._callbacks)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.close()
 
     def __call__(self, progress: Progress) -> bool:
         """Report an evaluation; True stops the run."""
         if self._verbose:
             self._print(progress)
-        return self._callback is not None and bool(self._callback(progress))
+        answers = [bool(callback(progress)) for callback in self._callbacks]
+        return any(answers)
 
     def _print(self, progress: Progress) -> None:
         with self._lock:
             now = time.perf_counter()
+            if self._live is not None:
+                self._live.add(progress, now - self._begun)
             if now < self._next_line:
                 return
             self._next_line = now + self._interval
-        problem = ""
-        if self.classes is not None:
-            problem = f" class {self.classes[progress.class_index]}"
+            problem = ""
+            if self.classes is not None:
+                problem = f" class {self.classes[progress.class_index]}"
+            if self._live is not None:
+                # Often enough to look at, and seldom enough to cost nothing.
+                self._next_line = now + 0.1
+                self._live.show(f"{problem} epoch {progress.epoch:g}".lstrip())
+                return
         print(
             f"[{self._name}]{problem} epoch {progress.epoch:g}: "
             f"objective {progress.primal:.6g}, {_share(progress.gap, progress.primal)}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from sdca_rs._base import CertifiedLinearModel, choices, fraction
-from sdca_rs._core import Progress, Solver
+from sdca_rs._base import CertifiedLinearModel, as_start, choices
+from sdca_rs._core import Solver
 from sdca_rs._data import as_flag
+from sdca_rs._score_history import Callback
 
 
 class Sdca(CertifiedLinearModel):
@@ -29,7 +30,8 @@ class Sdca(CertifiedLinearModel):
     loss : str, default="hinge"
         What to minimise, by name: "hinge" is the support vector machine, "log"
         logistic regression, "squared" ridge regression, "quantile" quantile
-        regression. :func:`sdca_rs.losses` lists all with their formulas.
+        regression. :func:`sdca_rs.losses` lists all with their formulas. The names
+        that scikit-learn has for them are taken as well.
     loss_param : float, default=None
         The shape parameter of a loss that has one, such as the width of a Huber loss
         or the quantile of "quantile"; :func:`sdca_rs.losses` names it and the default.
@@ -53,7 +55,7 @@ class Sdca(CertifiedLinearModel):
         that can make results differ between runs.
     class_weight : dict or "balanced", default=None
         Factors on the weights of the classes' rows. "balanced" gives every class the
-        same total weight.
+        same total weight; a class of weight 0 is absent.
     warm_start : bool, default=False
         Start from the dual values of the previous fit, which must have had the same
         rows and classes. Loss, regularisation and targets may differ.
@@ -69,8 +71,9 @@ class Sdca(CertifiedLinearModel):
         The dual point that is returned, and certified on the way: the last one, the
         mean of those after ``T0``, or one drawn from those after ``T0``. The last two
         are those of the theorems; they need the memory of a few more dual points.
-    average_from : float, default=0.5
-        ``T0`` as a fraction of the run.
+    average_from : float or int, default=0.5
+        ``T0`` as a fraction of the run, of [0, 1), or as a number of steps, if an int
+        of 1 or more.
     first_epoch : {"auto", "sdca", "sgd"}, default="auto"
         How a cold start goes through its first epoch: like all others, or by modified
         SGD, which helps if regularisation is strong. "auto" takes it if ``C`` times
@@ -96,11 +99,14 @@ class Sdca(CertifiedLinearModel):
     random_state : int, RandomState instance or None, default=None
         The seed of the order of the rows: an int is the seed itself. The same seed
         gives the same bits.
-    verbose : int, default=0
-        1 prints at most one line per second, 2 at most ten.
-    callback : callable, default=None
+    verbose : int or bool, default=0
+        1 or True shows how far the fit has come: in a terminal or notebook, if tqdm is
+        installed, one live line with the gap and an estimate of the time left, and
+        elsewhere at most one line per second. 2 prints at most ten lines per second.
+    callback : callable or ScoreHistory, default=None
         Called with a :class:`sdca_rs.Progress` at each evaluation of the gap; a true
-        answer stops the fit. With ``n_jobs`` it is called from several threads.
+        answer stops the fit. With ``n_jobs`` it is called from several threads. A
+        :class:`sdca_rs.ScoreHistory` adds scores on held-out rows to ``history_``.
 
     Attributes
     ----------
@@ -133,7 +139,7 @@ class Sdca(CertifiedLinearModel):
         (of processor time), primal, dual, gap, support (number of dual values other
         than zero), and phase, what the steps before it were: "plain" (coordinate
         ascent), "sgd" (a first epoch), "momentum", "proximal" (the outer loop) or
-        "newton".
+        "newton". A :class:`sdca_rs.ScoreHistory` adds its scores.
     classes_ : ndarray of shape (n_classes,)
         The classes; classifiers only.
     n_features_in_ : int
@@ -143,6 +149,7 @@ class Sdca(CertifiedLinearModel):
 
     See Also
     --------
+    SdcaClassifier, SdcaRegressor : The same for one task each, with types for it.
     certify : The certificate of any fitted linear model.
     sklearn.svm.LinearSVC : Regularises the intercept; stops without a certificate.
     sklearn.linear_model.LogisticRegression : The loss "log" by other methods.
@@ -199,7 +206,7 @@ class Sdca(CertifiedLinearModel):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        callback: Callable[[Progress], object] | None = None,
+        callback: Callback | None = None,
     ) -> None:
         self.loss = loss
         self.loss_param = loss_param
@@ -230,7 +237,7 @@ class Sdca(CertifiedLinearModel):
                 output=self.output,
                 first_epoch=self.first_epoch,
             ),
-            average_from=fraction("average_from", self.average_from),
+            average_from=as_start("average_from", self.average_from),
             accelerate=as_flag("accelerate", self.accelerate),
             seed=seed,
             n_threads=n_threads,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from sdca_rs._base import CertifiedLinearModel, fraction, is_auto, one_of
-from sdca_rs._core import Progress, Solver
+from sdca_rs._base import CertifiedLinearModel, as_start, is_auto, one_of
+from sdca_rs._core import Solver
 from sdca_rs._data import as_number
+from sdca_rs._score_history import Callback
 
 _LEARNING_RATES = ("auto", "pegasos", "constant", "invscaling")
 _OUTPUTS = ("best", "last", "average", "random")
@@ -54,8 +55,9 @@ class Subgradient(CertifiedLinearModel):
     output : {"best", "last", "average", "random"}, default="best"
         The iterate that is returned, and certified on the way. "average" and "random"
         are over those after ``T0``.
-    average_from : float, default=0.5
-        ``T0`` as a fraction of the run.
+    average_from : float or int, default=0.5
+        ``T0`` as a fraction of the run, of [0, 1), or as a number of steps, if an int
+        of 1 or more.
     record_every : float, default=None
         As for :class:`Sdca`.
     n_jobs : int, default=None
@@ -122,7 +124,7 @@ class Subgradient(CertifiedLinearModel):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
-        callback: Callable[[Progress], object] | None = None,
+        callback: Callback | None = None,
     ) -> None:
         self.loss = loss
         self.loss_param = loss_param
@@ -157,7 +159,7 @@ class Subgradient(CertifiedLinearModel):
             eta0=eta0,
             power_t=as_number("power_t", self.power_t, "a number of (0, 1]"),
             output=None if self.output == "best" else self.output,
-            average_from=fraction("average_from", self.average_from),
+            average_from=as_start("average_from", self.average_from),
             seed=seed,
             n_threads=n_threads,
         )

@@ -167,6 +167,25 @@ class _DropIn(CertifiedLinearModel):
         self._warn_not_converged(fits)
         return self
 
+    def set_callbacks(self, *callbacks: Any) -> Self:
+        """Refuse callbacks of scikit-learn, which the estimators of sdca_rs take.
+
+        Parameters
+        ----------
+        *callbacks
+            None.
+
+        Returns
+        -------
+        self
+        """
+        if callbacks:
+            raise ValueError(
+                f"callbacks: found {callbacks!r}, expected none: those of scikit-learn "
+                "are for SdcaClassifier, SdcaRegressor and the solvers of sdca_rs"
+            )
+        return self
+
     def _run(self, given: Given, y: Any, sample_weight: Any) -> list[Fit]:
         """Fit one model, or one for each class against the rest."""
         weights = given.weigh(sample_weight)

@@ -46,8 +46,8 @@ use crate::problem::{Point, Problem, Regularisation};
 use crate::reserve::WithReserve;
 use crate::run::{Budget, Fit, Record, RunContext, parameter};
 use crate::solver::{
-    Asdca, DualGradient, FirstEpoch, LearningRate, Model, Output, Pegasos, Scales, Sdca, Solver,
-    Start, Stream, Subgradient,
+    Asdca, AverageFrom, DualGradient, FirstEpoch, LearningRate, Model, Output, Pegasos, Scales,
+    Sdca, Solver, Start, Stream, Subgradient,
 };
 use crate::steps::Steps;
 use matrix::{Examination, Matrix};
@@ -232,6 +232,22 @@ fn slice<'a>(name: &'static str, array: &'a PyReadonlyArray1<'_, f64>) -> PyResu
         .map_err(|_| parameter(name, "an array with gaps", "a contiguous array").into())
 }
 
+/// A number of steps or, if it is no integer, a fraction of the run.
+#[derive(FromPyObject)]
+enum PyAverageFrom {
+    Step(u64),
+    Fraction(f64),
+}
+
+impl From<PyAverageFrom> for AverageFrom {
+    fn from(given: PyAverageFrom) -> Self {
+        match given {
+            PyAverageFrom::Step(step) => Self::Step(step),
+            PyAverageFrom::Fraction(fraction) => Self::Fraction(fraction),
+        }
+    }
+}
+
 /// An algorithm with its settings.
 #[pyclass(frozen, name = "Solver", module = "sdca_rs._core")]
 struct PySolver(Settings);
@@ -265,7 +281,7 @@ impl PySolver {
     fn sdca(
         sampling: &str,
         output: &str,
-        average_from: f64,
+        average_from: PyAverageFrom,
         first_epoch: &str,
         accelerate: bool,
         seed: u64,
@@ -274,7 +290,7 @@ impl PySolver {
         Ok(Self(Settings::Sdca(Sdca {
             sampling: Sampling::named(sampling)?,
             output: Output::named(output)?,
-            average_from,
+            average_from: average_from.into(),
             first_epoch: FirstEpoch::named(first_epoch)?,
             accelerate,
             seed,
@@ -289,7 +305,7 @@ impl PySolver {
         sampling: &str,
         theta: Option<f64>,
         output: &str,
-        average_from: f64,
+        average_from: PyAverageFrom,
         seed: u64,
         n_threads: usize,
     ) -> PyResult<Self> {
@@ -298,7 +314,7 @@ impl PySolver {
             sampling: Sampling::named(sampling)?,
             theta,
             output: Output::named(output)?,
-            average_from,
+            average_from: average_from.into(),
             seed,
             n_threads,
         })))
@@ -317,7 +333,7 @@ impl PySolver {
         eta0: Option<f64>,
         power_t: f64,
         output: &str,
-        average_from: f64,
+        average_from: PyAverageFrom,
         seed: u64,
         n_threads: usize,
     ) -> PyResult<Self> {
@@ -327,7 +343,7 @@ impl PySolver {
             project,
             learning_rate: LearningRate::named(learning_rate, eta0, power_t)?,
             output: Output::named(output)?,
-            average_from,
+            average_from: average_from.into(),
             seed,
             n_threads,
         })))
@@ -342,7 +358,7 @@ impl PySolver {
         eta0: Option<f64>,
         power_t: f64,
         output: Option<&str>,
-        average_from: f64,
+        average_from: PyAverageFrom,
         seed: u64,
         n_threads: usize,
     ) -> PyResult<Self> {
@@ -352,7 +368,7 @@ impl PySolver {
         Ok(Self(Settings::Subgradient(Subgradient {
             learning_rate,
             output: output.map(Output::named).transpose()?,
-            average_from,
+            average_from: average_from.into(),
             seed,
             n_threads,
         })))
@@ -363,14 +379,14 @@ impl PySolver {
     fn dual_gradient(
         step: Option<f64>,
         output: &str,
-        average_from: f64,
+        average_from: PyAverageFrom,
         seed: u64,
         n_threads: usize,
     ) -> PyResult<Self> {
         Ok(Self(Settings::DualGradient(DualGradient {
             step,
             output: Output::named(output)?,
-            average_from,
+            average_from: average_from.into(),
             seed,
             n_threads,
         })))

@@ -34,7 +34,7 @@ use crate::run::{Budget, Fit, Monitor, RunContext, parameter};
 use crate::solver::batch::BatchPool;
 use crate::solver::driver::{self, Evaluation, Process, Stretch};
 use crate::solver::frame::{Frame, Sum};
-use crate::solver::output::{Averager, Output, Sums, Trace, check_average_from};
+use crate::solver::output::{AverageFrom, Averager, Output, Sums, Trace};
 use crate::solver::schedule::Pace;
 use crate::solver::{Solver, Start};
 use crate::theory;
@@ -54,8 +54,8 @@ pub struct Asdca {
     /// What is evaluated and returned: `w` and `a`, or `w(a)` and `a` for an averaged or random
     /// `a`.
     pub output: Output,
-    /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
-    pub average_from: f64,
+    /// `T0` of [`Output::Average`] and [`Output::Random`].
+    pub average_from: AverageFrom,
     /// Seed of everything random.
     pub seed: u64,
     /// Threads that share a batch if it is large. The result does not depend on it.
@@ -69,7 +69,7 @@ impl Default for Asdca {
             sampling: Sampling::Random,
             theta: None,
             output: Output::default(),
-            average_from: 0.5,
+            average_from: AverageFrom::default(),
             seed: 0,
             n_threads: 1,
         }
@@ -86,7 +86,7 @@ impl Solver for Asdca {
     ) -> Result<Fit, Error> {
         error::catch(|| {
             budget.check()?;
-            check_average_from(self.average_from)?;
+            self.average_from.check()?;
             let gamma = problem.loss().smoothness();
             if gamma == 0.0 {
                 return Err(Error::NotSmooth {

@@ -29,7 +29,7 @@ use crate::problem::{Point, Problem};
 use crate::run::{Budget, Fit, Monitor, RunContext, parameter};
 use crate::solver::driver::{self, Evaluation, Process, Stretch};
 use crate::solver::frame::Frame;
-use crate::solver::output::{Averager, Iterates, Output, check_average_from};
+use crate::solver::output::{AverageFrom, Averager, Iterates, Output};
 use crate::solver::schedule::Pace;
 use crate::solver::spectrum::largest_eigenvalue;
 use crate::solver::{Solver, Start};
@@ -44,8 +44,8 @@ pub struct DualGradient {
     pub step: Option<f64>,
     /// The dual point that is evaluated and returned.
     pub output: Output,
-    /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
-    pub average_from: f64,
+    /// `T0` of [`Output::Average`] and [`Output::Random`].
+    pub average_from: AverageFrom,
     /// Seed of [`Output::Random`]; nothing else is random.
     pub seed: u64,
     /// Threads that share the passes. The result does not depend on it.
@@ -57,7 +57,7 @@ impl Default for DualGradient {
         Self {
             step: None,
             output: Output::default(),
-            average_from: 0.5,
+            average_from: AverageFrom::default(),
             seed: 0,
             n_threads: 1,
         }
@@ -81,7 +81,7 @@ impl Solver for DualGradient {
     ) -> Result<Fit, Error> {
         error::catch(|| {
             budget.check()?;
-            check_average_from(self.average_from)?;
+            self.average_from.check()?;
             let (rows, n_rows) = (problem.rows(), problem.n_rows());
             let mut context = RunContext::new(budget.max_time, monitor);
             context.set_threads(self.n_threads, rows.n_stored(), rows.n_cols())?;

@@ -25,7 +25,7 @@ pub(crate) mod together;
 pub use crate::order::Sampling;
 pub use asdca::Asdca;
 pub use dual_gradient::DualGradient;
-pub use output::Output;
+pub use output::{AverageFrom, Output};
 pub use pegasos::{Model, Pegasos, Scales, Stream};
 pub use rate::LearningRate;
 pub use sdca::{FirstEpoch, Sdca};

@@ -2,8 +2,8 @@
 //!
 //! An iterate is a list of numbers: the dual point of a dual solver, or a model. The theorems for
 //! Lipschitz losses are about the mean of the iterates before the steps `T0+1 ..= T`, or about one
-//! of them drawn uniformly, where `T0` is a fraction of `T`. A run that stops as soon as it is
-//! accurate enough does not know `T` in advance. So its steps are divided into consecutive
+//! of them drawn uniformly, where `T0` is a fraction of `T`, or a step chosen in advance. A run that
+//! stops as soon as it is accurate enough does not know `T` in advance. So its steps are divided into consecutive
 //! [`Piece`]s of slowly growing length, and each piece keeps the sum of its iterates (or one of
 //! them, drawn uniformly). The pieces that begin at `T0` or later give the output; older ones are
 //! dropped. A run that uses all its epochs has a piece that begins exactly at `T0`. Otherwise `T0`
@@ -47,16 +47,57 @@ impl Output {
     }
 }
 
-/// Checks `T0` as a fraction of the run.
-pub(crate) fn check_average_from(average_from: f64) -> Result<(), Error> {
-    if (0.0..1.0).contains(&average_from) {
-        return Ok(());
+/// `T0`: the step after which [`Output::Average`] and [`Output::Random`] begin.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+pub enum AverageFrom {
+    /// A fraction of the run, of [0, 1).
+    Fraction(f64),
+    /// A number of steps. A run that does not get beyond it returns its last iterate.
+    Step(u64),
+}
+
+impl Default for AverageFrom {
+    /// The second half of the run.
+    fn default() -> Self {
+        Self::Fraction(0.5)
     }
-    Err(parameter(
-        "average_from",
-        average_from,
-        "a number in [0, 1)",
-    ))
+}
+
+impl From<f64> for AverageFrom {
+    fn from(fraction: f64) -> Self {
+        Self::Fraction(fraction)
+    }
+}
+
+impl AverageFrom {
+    pub(crate) fn check(self) -> Result<(), Error> {
+        match self {
+            Self::Fraction(fraction) if !(0.0..1.0).contains(&fraction) => Err(parameter(
+                "average_from",
+                fraction,
+                "a fraction in [0, 1) or a number of steps",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// `T0` of a run of `steps` steps.
+    fn of(self, steps: u64) -> u64 {
+        match self {
+            Self::Fraction(fraction) => (fraction * steps as f64).round() as u64,
+            Self::Step(step) => step,
+        }
+    }
+
+    /// Whether no run, however long, has its `T0` after `step`.
+    fn is_never_after(self, step: u64) -> bool {
+        match self {
+            Self::Fraction(fraction) => fraction == 0.0,
+            Self::Step(first) => first <= step,
+        }
+    }
 }
 
 /// Receives each change of a dual value.
@@ -99,8 +140,7 @@ pub(crate) trait Tally {
 /// are counted from 0.
 pub(crate) struct Averager<T> {
     kind: Kind<T>,
-    /// `T0 / T`.
-    fraction: f64,
+    average_from: AverageFrom,
     /// `T0` of a run that uses all its epochs.
     full_run: u64,
     /// Steps in an epoch.
@@ -203,7 +243,7 @@ impl<T: Tally> Averager<T> {
     /// have to be added up.
     pub(crate) fn new(
         output: Output,
-        fraction: f64,
+        average_from: AverageFrom,
         epoch: u64,
         max_epochs: usize,
         seed: u64,
@@ -219,10 +259,10 @@ impl<T: Tally> Averager<T> {
                 kept: None,
             }),
         };
-        let full_run = (fraction * max_epochs as f64 * epoch as f64).round() as u64;
+        let full_run = average_from.of((max_epochs as u64).saturating_mul(epoch));
         Self {
             kind,
-            fraction,
+            average_from,
             full_run,
             epoch,
             closed: VecDeque::new(),
@@ -308,14 +348,15 @@ impl<T: Tally> Averager<T> {
         self.from = step;
         let room = self.closed.back().is_some_and(|last| {
             piece.from != self.full_run
-                && (self.fraction == 0.0 || piece.to - last.from <= self.limit(last.from))
+                && (self.average_from.is_never_after(last.from)
+                    || piece.to - last.from <= self.limit(last.from))
         });
         if room && let Some(last) = self.closed.back_mut() {
             join(last, piece, &mut self.kind);
         } else {
             self.closed.push_back(piece);
         }
-        let start = (self.fraction * step as f64).round() as u64;
+        let start = self.average_from.of(step);
         while self.closed.len() > 1 && self.closed[0].from < start {
             self.closed.pop_front();
         }
@@ -363,6 +404,9 @@ impl<T: Tally> Averager<T> {
         self.close(step, values);
         // The next piece begins with the next step.
         self.to = self.from;
+        if matches!(self.average_from, AverageFrom::Step(first) if first >= step) {
+            return None;
+        }
         let steps: u64 = self.closed.iter().map(|piece| piece.to - piece.from).sum();
         if steps == 0 {
             return None;

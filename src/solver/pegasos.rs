@@ -48,7 +48,7 @@ use crate::run::{Budget, Fit, Monitor, RunContext, parameter};
 use crate::solver::batch::BatchPool;
 use crate::solver::driver::{self, Evaluation, Process, Stretch};
 use crate::solver::frame::{Frame, Sum};
-use crate::solver::output::{Averager, Output, Tally, check_average_from};
+use crate::solver::output::{AverageFrom, Averager, Output, Tally};
 use crate::solver::rate::{LearningRate, Steps, loss_curvature};
 use crate::solver::schedule::Pace;
 use crate::solver::{Solver, Start, check_length};
@@ -72,8 +72,8 @@ pub struct Pegasos {
     pub learning_rate: LearningRate,
     /// The model that is evaluated and returned.
     pub output: Output,
-    /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
-    pub average_from: f64,
+    /// `T0` of [`Output::Average`] and [`Output::Random`].
+    pub average_from: AverageFrom,
     /// Seed of everything random.
     pub seed: u64,
     /// Threads that share a batch if it is large. The result does not depend on it.
@@ -88,7 +88,7 @@ impl Default for Pegasos {
             project: false,
             learning_rate: LearningRate::default(),
             output: Output::default(),
-            average_from: 0.5,
+            average_from: AverageFrom::default(),
             seed: 0,
             n_threads: 1,
         }
@@ -100,7 +100,7 @@ impl Pegasos {
     pub const SMALL: usize = 100;
 
     fn check(&self) -> Result<(), Error> {
-        check_average_from(self.average_from)?;
+        self.average_from.check()?;
         if self.batch_size == Some(0) {
             return Err(parameter("batch_size", 0, "an integer >= 1"));
         }

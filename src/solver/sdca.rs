@@ -52,7 +52,7 @@ use crate::solver::hessian::Columns;
 use crate::solver::momentum::Momentum;
 use crate::solver::newton::Newton;
 use crate::solver::newton_phase::NewtonPhase;
-use crate::solver::output::{Averager, Output, Sums, check_average_from};
+use crate::solver::output::{AverageFrom, Averager, Output, Sums};
 use crate::solver::passes::Passes;
 use crate::solver::schedule::{self, Pace};
 use crate::solver::together::{self, CommonStart};
@@ -98,8 +98,8 @@ pub struct Sdca {
     pub sampling: Sampling,
     /// The dual point that is evaluated and returned.
     pub output: Output,
-    /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
-    pub average_from: f64,
+    /// `T0` of [`Output::Average`] and [`Output::Random`].
+    pub average_from: AverageFrom,
     /// How the first epoch is done.
     pub first_epoch: FirstEpoch,
     /// Whether to accelerate: rows at rest are visited less often, passes get momentum, an outer
@@ -120,7 +120,7 @@ impl Default for Sdca {
         Self {
             sampling: Sampling::default(),
             output: Output::default(),
-            average_from: 0.5,
+            average_from: AverageFrom::default(),
             first_epoch: FirstEpoch::default(),
             accelerate: true,
             seed: 0,
@@ -201,7 +201,7 @@ impl Sdca {
         monitor: &mut dyn Monitor,
     ) -> Result<Fit, Error> {
         budget.check()?;
-        check_average_from(self.average_from)?;
+        self.average_from.check()?;
         let mut context = RunContext::new(budget.max_time, monitor);
         context.set_threads(self.n_threads, problem.rows().n_stored(), problem.n_cols())?;
         let rows = problem.rows();

@@ -20,7 +20,7 @@ use crate::problem::{Point, Problem};
 use crate::run::{Budget, Fit, Monitor, RunContext};
 use crate::solver::driver::{self, Evaluation, Keep, Process, Stretch};
 use crate::solver::frame::Frame;
-use crate::solver::output::{Averager, Iterates, Output, check_average_from};
+use crate::solver::output::{AverageFrom, Averager, Iterates, Output};
 use crate::solver::rate::{LearningRate, Steps, loss_curvature};
 use crate::solver::schedule::Pace;
 use crate::solver::spectrum::largest_eigenvalue;
@@ -36,8 +36,8 @@ pub struct Subgradient {
     pub learning_rate: Option<LearningRate>,
     /// The iterate that is evaluated and returned; `None` is the best one so far.
     pub output: Option<Output>,
-    /// `T0` of [`Output::Average`] and [`Output::Random`] as a fraction of the run.
-    pub average_from: f64,
+    /// `T0` of [`Output::Average`] and [`Output::Random`].
+    pub average_from: AverageFrom,
     /// Seed of [`Output::Random`]; nothing else is random.
     pub seed: u64,
     /// Threads that share the passes. The result does not depend on it.
@@ -49,7 +49,7 @@ impl Default for Subgradient {
         Self {
             learning_rate: None,
             output: None,
-            average_from: 0.5,
+            average_from: AverageFrom::default(),
             seed: 0,
             n_threads: 1,
         }
@@ -71,7 +71,7 @@ impl Solver for Subgradient {
         error::catch(|| {
             budget.check()?;
             let output = self.output.unwrap_or_default();
-            check_average_from(self.average_from)?;
+            self.average_from.check()?;
             let (rows, loss, n_rows) = (problem.rows(), problem.loss(), problem.n_rows());
             let mut context = RunContext::new(budget.max_time, monitor);
             context.set_threads(self.n_threads, rows.n_stored(), rows.n_cols())?;

@@ -15,7 +15,7 @@ use sdca_rs::order::Sampling;
 use sdca_rs::problem::Regularisation;
 use sdca_rs::rows::{Csr, Dense};
 use sdca_rs::run::{Budget, Fit, Monitor, NoMonitor, Progress, StopReason};
-use sdca_rs::solver::{FirstEpoch, Output, Sdca, Solver, Start};
+use sdca_rs::solver::{AverageFrom, FirstEpoch, Output, Sdca, Solver, Start};
 
 use crate::support::{Data, Stored, posed};
 
@@ -203,9 +203,14 @@ fn averaged_and_random_outputs_carry_their_own_certificate_and_do_not_change_the
         .expect("known")
     };
     for fit_intercept in [false, true] {
-        let last = fit(Output::Last, 0.5, fit_intercept);
+        let last = fit(Output::Last, AverageFrom::default(), fit_intercept);
         for output in [Output::Average, Output::Random] {
-            for average_from in [0.0, 0.5, 0.9] {
+            for average_from in [
+                AverageFrom::Fraction(0.0),
+                AverageFrom::Fraction(0.5),
+                AverageFrom::Fraction(0.9),
+                AverageFrom::Step(1),
+            ] {
                 let other = fit(output, average_from, fit_intercept);
                 assert_ne!(other.dual, last.dual);
                 let problem = posed(
@@ -285,7 +290,12 @@ fn the_average_is_the_mean_of_the_iterates() {
     sdca.solve(&problem, &every_step, None, &mut Models(&mut iterates))
         .expect("not interrupted");
     assert_eq!(iterates.len(), steps + 1);
-    for average_from in [0.0, 0.5] {
+    let half = (0.5 * steps as f64).round() as usize;
+    for (average_from, from) in [
+        (AverageFrom::Fraction(0.0), 0),
+        (AverageFrom::Fraction(0.5), half),
+        (AverageFrom::Step(7), 7),
+    ] {
         let averaged = Sdca {
             output: Output::Average,
             average_from,
@@ -298,14 +308,13 @@ fn the_average_is_the_mean_of_the_iterates() {
         let fit = averaged
             .solve(&problem, &budget, None, &mut NoMonitor)
             .expect("not interrupted");
-        let from = (average_from * steps as f64).round() as usize;
         for j in 0..3 {
             // w is linear in a, so the mean of the w is the w of the mean.
             let mean =
                 iterates[from..steps].iter().map(|w| w[j]).sum::<f64>() / (steps - from) as f64;
             assert!(
                 (mean - fit.coef[j]).abs() < 1e-12,
-                "from {average_from}: {mean} not {}",
+                "from {average_from:?}: {mean} not {}",
                 fit.coef[j]
             );
         }
@@ -763,7 +772,7 @@ fn bad_settings_are_named() {
             "record_every"
         );
     }
-    for average_from in [-0.1, 1.0, f64::NAN] {
+    for average_from in [-0.1, 1.0, f64::NAN].map(AverageFrom::Fraction) {
         assert_eq!(
             name(
                 &Sdca {

@@ -17,7 +17,8 @@ use sdca_rs::run::{
     Budget, Certificate, Fit, Monitor, NoMonitor, Phase, Progress, RunContext, StopReason,
 };
 use sdca_rs::solver::{
-    Asdca, DualGradient, LearningRate, Output, Pegasos, Sdca, Solver, Start, Stream, Subgradient,
+    Asdca, AverageFrom, DualGradient, LearningRate, Output, Pegasos, Sdca, Solver, Start, Stream,
+    Subgradient,
 };
 
 use crate::support::{Data, Stored, posed};
@@ -528,9 +529,13 @@ fn check_pegasos_average<L: Loss>(
 }
 
 /// Fractions `T0 / T`, and the corresponding steps.
-fn starts(steps: usize) -> impl Iterator<Item = (f64, usize)> {
-    let fractions = [0.0, 0.5, 0.7].into_iter();
-    fractions.map(move |fraction| (fraction, (fraction * steps as f64).round() as usize))
+fn starts(steps: usize) -> impl Iterator<Item = (AverageFrom, usize)> {
+    let fractions = [0.0, 0.5, 0.7].into_iter().map(move |fraction| {
+        let from = (fraction * steps as f64).round() as usize;
+        (AverageFrom::Fraction(fraction), from)
+    });
+    let counts = [0, 1, steps / 3, steps - 1].into_iter();
+    fractions.chain(counts.map(|from| (AverageFrom::Step(from as u64), from)))
 }
 
 /// The batches in an epoch, and the iterates of some epochs.
@@ -694,13 +699,12 @@ fn check_asdca<L: Loss>(loss: L, y: &[f64], x: &[f64], settings: &Asdca, lambda:
         1e-10,
         &what,
     );
-    for average_from in [0.0, 0.5] {
+    for (average_from, from) in starts(steps) {
         let averaged = Asdca {
             output: Output::Average,
             average_from,
             ..settings.clone()
         };
-        let from = (average_from * steps as f64).round() as usize;
         let fit = solve(&averaged, &problem, &budget(0.0, epochs));
         let what = format!("{} {averaged:?} lambda {lambda}", L::NAME);
         let a = mean(&duals[from..steps]);
@@ -758,15 +762,19 @@ fn check_subgradient<L: Loss>(
         average_from,
         ..Subgradient::default()
     };
-    let (found, _) = iterates(&with(Some(Output::Last), 0.5), &problem, steps, 1);
+    let (found, _) = iterates(
+        &with(Some(Output::Last), AverageFrom::default()),
+        &problem,
+        steps,
+        1,
+    );
     assert_all_close(&found, &expected, 1e-10, &what);
-    for average_from in [0.0, 0.5, 0.7] {
+    for (average_from, from) in starts(steps) {
         let averaged = with(Some(Output::Average), average_from);
         let fit = solve(&averaged, &problem, &budget(0.0, steps));
-        let from = (average_from * steps as f64).round() as usize;
         assert_close(&fit.coef, &mean(&expected[from..steps]), 1e-10, &what);
     }
-    let (best, fit) = iterates(&with(None, 0.5), &problem, steps, 1);
+    let (best, fit) = iterates(&with(None, AverageFrom::default()), &problem, steps, 1);
     let mut least = f64::INFINITY;
     for ((w, best), record) in expected.iter().zip(&best).zip(&fit.history) {
         least = least.min(twin.primal(w));
@@ -811,14 +819,13 @@ fn check_dual_gradient<L: Loss>(loss: L, y: &[f64], x: &[f64], sigma: f64) {
     let (found, fit) = iterates(&settings, &problem, steps, 1);
     assert_all_close(&found, &expected, 1e-10, &what);
     assert_close(&fit.dual, &duals[steps], 1e-10, &what);
-    for average_from in [0.0, 0.5, 0.7] {
+    for (average_from, from) in starts(steps) {
         let averaged = DualGradient {
             output: Output::Average,
             average_from,
             ..settings.clone()
         };
         let fit = solve(&averaged, &problem, &budget(0.0, steps));
-        let from = (average_from * steps as f64).round() as usize;
         assert_close(&fit.dual, &mean(&duals[from..steps]), 1e-10, &what);
         assert_close(&fit.coef, &mean(&expected[from..steps]), 1e-10, &what);
     }
@@ -1004,7 +1011,7 @@ impl Visitor for Bounds<'_> {
                 sampling: Sampling::Random,
                 project,
                 output: Output::Average,
-                average_from: 0.0,
+                average_from: AverageFrom::Step(0),
                 seed,
                 ..Pegasos::default()
             };
@@ -1082,12 +1089,11 @@ impl Visitor for Monotone<'_> {
             let (before, after) = (pair[0].certificate.primal, pair[1].certificate.primal);
             assert!(after <= before * (1.0 + 1e-13), "{} {pair:?}", L::NAME);
         }
-        let average = |average_from| Subgradient {
+        let last = Subgradient {
             output: Some(Output::Last),
-            average_from,
             ..Subgradient::default()
         };
-        let last = solve(&average(0.0), &problem, &every).certificate.primal;
+        let last = solve(&last, &problem, &every).certificate.primal;
         assert!(fit.certificate.primal <= last * (1.0 + 1e-13));
     }
 }
@@ -1523,7 +1529,7 @@ fn bad_settings_are_named() {
         };
         assert_eq!(subgradient(settings), expected, "{learning_rate:?}");
     }
-    for average_from in [-0.1, 1.0, f64::NAN] {
+    for average_from in [-0.1, 1.0, f64::NAN].map(AverageFrom::Fraction) {
         let settings = Pegasos {
             average_from,
             ..Pegasos::default()

@@ -1,8 +1,15 @@
 use super::*;
 
 /// The output of a run of `steps` steps in which row 0 has the value t after t steps.
-fn run(output: Output, fraction: f64, full_steps: usize, steps: u64, every: u64, seed: u64) -> f64 {
-    let mut averager = Averager::new(output, fraction, 1, full_steps, seed, || Sums::new(1));
+fn run(
+    output: Output,
+    from: impl Into<AverageFrom>,
+    full_steps: usize,
+    steps: u64,
+    every: u64,
+    seed: u64,
+) -> f64 {
+    let mut averager = Averager::new(output, from.into(), 1, full_steps, seed, || Sums::new(1));
     let (mut value, mut found) = (0.0, f64::NAN);
     for step in 0..=steps {
         if step > 0 && step % every == 0 {
@@ -40,6 +47,47 @@ fn the_average_of_a_run_cut_short_starts_close_to_t0() {
     assert!((400.0..=450.0).contains(&start), "{start}");
 }
 
+/// However many epochs the run was allowed.
+#[test]
+fn the_average_starts_exactly_at_a_given_step() {
+    for (every, full) in [(1, 100_000), (10, 200), (200, 2000)] {
+        for start in [0, 1, 7, 100, 199] {
+            let mean = run(
+                Output::Average,
+                AverageFrom::Step(start),
+                full,
+                200,
+                every,
+                1,
+            );
+            assert!(
+                (mean - f64::midpoint(start as f64, 199.0)).abs() < 1e-9,
+                "{every} {start} {mean}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_run_that_ends_before_the_given_step_returns_its_last_iterate() {
+    for output in [Output::Average, Output::Random] {
+        for start in [200, 201, u64::MAX] {
+            let last = run(output, AverageFrom::Step(start), 1000, 200, 10, 1);
+            assert_eq!(last.to_bits(), 200.0_f64.to_bits(), "{output:?} {start}");
+        }
+    }
+}
+
+#[test]
+fn random_output_is_uniform_from_a_given_step_on() {
+    let mut counts = [0usize; 4];
+    for seed in 0..4000 {
+        let step = run(Output::Random, AverageFrom::Step(140), 1000, 280, 40, seed);
+        counts[(step - 140.0) as usize / 35] += 1;
+    }
+    assert!(counts.iter().all(|&c| c.abs_diff(1000) < 140), "{counts:?}");
+}
+
 #[test]
 fn random_output_is_uniform_from_t0_on() {
     for every in [1, 7, 40] {
@@ -59,13 +107,15 @@ fn random_output_is_uniform_from_t0_on() {
 
 #[test]
 fn few_pieces_are_kept() {
-    for fraction in [0.0, 0.5, 0.9] {
-        let mut averager = Averager::new(Output::Average, fraction, 100, 1000, 1, || Sums::new(1));
+    let counts = [0, 1, 5000].map(AverageFrom::Step).into_iter();
+    let fractions = [0.0, 0.5, 0.9].map(AverageFrom::Fraction).into_iter();
+    for from in fractions.chain(counts) {
+        let mut averager = Averager::new(Output::Average, from, 100, 1000, 1, || Sums::new(1));
         for step in 0..100_000 {
             averager.before_steps(step, std::iter::once(0.0), step + 1);
             assert!(
                 averager.closed.len() <= 20,
-                "{step}: {}",
+                "{step} of {from:?}: {}",
                 averager.closed.len()
             );
         }
