@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sdca_rs._cli._formats import FORMATS
-from sdca_rs._losses import losses
+from sdca_rs._losses import losses, require_loss
 
 SUCCESS, FAILURE, USAGE, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -294,7 +294,7 @@ def _add_objective(command: Any, default: str, *, several: bool) -> None:
     command.add_argument(
         "-l",
         "--loss",
-        choices=[loss.name for loss in losses()],
+        type=_loss,
         metavar="LOSS",
         help=f"{', '.join(loss.name for loss in losses())} (default: {default})",
     )
@@ -408,6 +408,13 @@ def _checked(
         return value
 
     return parse
+
+
+def _loss(text: str) -> str:
+    try:
+        return require_loss(text).name
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 _number = _checked(float, math.isfinite, "a number")
