@@ -30,8 +30,13 @@ import sets
 
 import sdca_rs
 
-# LIBLINEAR's solver types for a loss: the one on the dual, and that on the primal.
-TYPES = {"log": (7, 0), "squared_hinge": (1, 2), "hinge": (3,)}
+# LIBLINEAR's solver types for a loss: the one on the dual, and that on the primal, which
+# stops early by default, so also with a tenth of its tolerance.
+TYPES = {
+    "log": ("-s 7", "-s 0", "-s 0 -e 0.001"),
+    "squared_hinge": ("-s 1", "-s 2", "-s 2 -e 0.001"),
+    "hinge": ("-s 3",),
+}
 OURS = (sys.executable, "-m", "sdca_rs")
 
 
@@ -124,7 +129,7 @@ def main() -> None:
         for data in files(folder, args.rows):
             for loss in args.losses:
                 lines += rows(data, loss, args.c, program, args.turns)
-                print("\n".join(lines[-4:]), flush=True)
+                print(f"{data.stem}, {loss}: done", file=sys.stderr)
     text = "\n".join(lines) + "\n"
     print(text, end="")
     if args.out is not None:
@@ -155,9 +160,9 @@ def rows(data: Path, loss: str, C: float, program: str, turns: int) -> list[str]
         f"`sdca-rs train -l {loss} --no-intercept`": (plain, ours),
         f"`sdca-rs train -l {loss} --no-intercept -j 1`": ((*plain, "-j", "1"), ours),
     }
-    for number in TYPES[loss]:
-        theirs = (program, "-q", "-s", f"{number}", *common, str(other))
-        commands[f"`liblinear-train -s {number}`"] = (theirs, other)
+    for options in TYPES[loss]:
+        theirs = (program, "-q", *options.split(), *common, str(other))
+        commands[f"`liblinear-train {options}`"] = (theirs, other)
     times: dict[str, list[Run]] = {name: [] for name in commands}
     gaps, sizes = {}, {}
     for turn in range(turns):

@@ -11,10 +11,13 @@ classes, by name and signature. :func:`load_svmlight_file` and
 :func:`dump_svmlight_file` read and write data.
 """
 
-from importlib import import_module as _import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+# As in `typing`, which takes longer to import than this package.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from sdca_rs import drop_in, theory
     from sdca_rs._asdca import Asdca
     from sdca_rs._certify import Certificate, certify
@@ -86,13 +89,15 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
     value: Any
     if name == "__version__":
         from importlib.metadata import version
 
         value = version("sdca-rs")
     elif name in _HOMES:
-        home = _import_module(f"sdca_rs.{_HOMES[name]}")
+        home = import_module(f"sdca_rs.{_HOMES[name]}")
         value = home if _HOMES[name] == name else getattr(home, name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 
 from sdca_rs._cli import _train
 from sdca_rs._cli._errors import CommandError
 from sdca_rs._cli._options import FAILURE, INTERRUPTED, SUCCESS, parse
 from sdca_rs._cli._report import say
+
+# As in `typing`, which takes long to import.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
 
 from sdca_rs._cli._formats import FORMATS
-from sdca_rs._losses import losses, require_loss
+from sdca_rs._cli._light import loss_names
+
+# As in `typing`, which takes long to import.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 SUCCESS, FAILURE, USAGE, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -296,7 +300,7 @@ def _add_objective(command: Any, default: str, *, several: bool) -> None:
         "--loss",
         type=_loss,
         metavar="LOSS",
-        help=f"{', '.join(loss.name for loss in losses())} (default: {default})",
+        help=f"{', '.join(loss_names())} (default: {default})",
     )
     command.add_argument(
         "-c",
@@ -411,6 +415,10 @@ def _checked(
 
 
 def _loss(text: str) -> str:
+    if text in loss_names():
+        return text
+    from sdca_rs._losses import require_loss
+
     try:
         return require_loss(text).name
     except ValueError as error:

@@ -7,10 +7,13 @@ import signal
 import sys
 import threading
 import time
-from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
 
+# As in `typing`, which takes long to import.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import FrameType, TracebackType
+    from typing import Any
+
     from typing_extensions import Self
 
     from sdca_rs._core import Progress

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
 
-
-class SolverType(NamedTuple):
+class SolverType:
     """One of LIBLINEAR's types: its loss as ours, or why we have none."""
 
-    name: str
-    loss: str | None
-    why: str = ""
+    def __init__(self, name: str, loss: str | None, why: str = "") -> None:
+        self.name = name
+        self.loss = loss
+        self.why = why
 
 
 _L1 = "an L1 penalty, which sdca-rs does not have"

@@ -10,20 +10,24 @@ from __future__ import annotations
 import json
 import math
 import os
-from argparse import Namespace
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from sdca_rs import _core
 from sdca_rs._cli import _report
 from sdca_rs._cli._errors import CommandError
 from sdca_rs._cli._formats import COMPRESSED, format_of
+from sdca_rs._cli._light import is_for_classes
 from sdca_rs._cli._options import NOT_CONVERGED, SUCCESS
 from sdca_rs._cli._progress import Watch
 from sdca_rs._cli._report import say
 from sdca_rs._cli._solver_types import SOLVER_TYPES
-from sdca_rs._losses import LossInfo, require_loss
+
+# As in `typing`, which takes long to import.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 # Nothing is reported before: a report needs numpy.
 _SECONDS = 0.5
@@ -83,15 +87,15 @@ def _is_plain(args: Namespace) -> bool:
 
 def _train_plainly(args: Namespace) -> int | None:
     """Train without numpy; None if the file holds something out of the ordinary."""
-    loss = require_loss(args.loss)
+    classify = is_for_classes(args.loss)
     n_threads = n_threads_of(args.jobs)
     with Watch(args.tol, quiet=args.quiet) as watch:
         trained = _core.train_svmlight(
             args.data,
             seed=args.seed,
-            classify=loss.task == "classification",
+            classify=classify,
             zero_based=args.zero_based,
-            loss=loss.name,
+            loss=args.loss,
             loss_param=args.loss_param,
             C=args.C[0],
             fit_intercept=args.intercept,
@@ -105,10 +109,10 @@ def _train_plainly(args: Namespace) -> int | None:
     if trained is None:
         return None
     with replacing(args.model) as draft, open(draft, "w", encoding="utf-8") as file:
-        file.write(_lines(_record(args, loss, trained)))
+        file.write(_lines(_record(args, trained)))
     n_iter = math.ceil(max(trained.epochs))
     if not args.quiet:
-        say(f"{args.data}: {_described(loss, trained)}")
+        say(f"{args.data}: {_described(trained)}")
     return finish(
         args, trained.objective, trained.dual_objective, trained.stop_reason, n_iter
     )
@@ -144,9 +148,9 @@ def n_threads_of(jobs: int) -> int:
     return max(1, n_processors + 1 + jobs)
 
 
-def _described(loss: LossInfo, trained: _core.Trained) -> str:
+def _described(trained: _core.Trained) -> str:
     shape = _report.shape(trained.n_rows, trained.n_features, trained.n_entries)
-    if loss.task == "classification":
+    if trained.classes:
         return f"{shape}, {_report.classes(trained.classes, trained.counts)}"
     low, high = trained.span
     return f"{shape}, targets from {low:g} to {high:g}"
@@ -171,8 +175,7 @@ def replacing(path: str) -> Iterator[str]:
 # The file of a model: what `save` writes.
 
 
-def _record(args: Namespace, loss: LossInfo, trained: _core.Trained) -> dict[str, Any]:
-    classify = loss.task == "classification"
+def _record(args: Namespace, trained: _core.Trained) -> dict[str, Any]:
     record: dict[str, Any] = {
         "format": "sdca-rs model",
         "format_version": 1,
@@ -180,7 +183,7 @@ def _record(args: Namespace, loss: LossInfo, trained: _core.Trained) -> dict[str
         "estimator": "Sdca",
         # The others have their defaults.
         "params": {
-            "loss": loss.name,
+            "loss": args.loss,
             "loss_param": args.loss_param,
             "C": args.C[0],
             "fit_intercept": args.intercept,
@@ -196,7 +199,7 @@ def _record(args: Namespace, loss: LossInfo, trained: _core.Trained) -> dict[str
             "dtype": "int64",
             "labels": [int(label) for label in trained.classes],
         }
-        if classify
+        if trained.classes
         else None,
         "coef": _coef(trained.coef),
         "intercept": trained.intercept,
