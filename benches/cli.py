@@ -30,7 +30,7 @@ import sets
 
 import sdca_rs
 
-# LIBLINEAR's solver types for a loss: the one on the dual, and that on the primal, which
+# LIBLINEAR's solver types for a loss: that on the dual, and that on the primal, which
 # stops early by default, so also with a tenth of its tolerance.
 TYPES = {
     "log": ("-s 7", "-s 0", "-s 0 -e 0.001"),
