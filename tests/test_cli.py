@@ -591,7 +591,7 @@ def test_what_has_no_certificate(run: Any, cancer: Any) -> None:
         ("fit x", "invalid choice: 'fit'"),
         ("train", "required: DATA"),
         ("train a b c", "unrecognized arguments: c"),
-        ("train a --loss hinged", "loss: found 'hinged', expected"),
+        ("train a --loss hinged", "loss: found 'hinged'"),
         ("train a -c 0", "found '0', expected a number > 0"),
         ("train a -c 1,x", "found '1,x', expected a number > 0, or several"),
         ("train a --cv 1", "found '1', expected an integer >= 2"),
