@@ -23,7 +23,7 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! Numbers are read exactly: the result is the one nearest to the text. Those that [`write`] writes
+//! Numbers are read exactly: the result is the one nearest to the text. Those that [`write()`] writes
 //! come back with the same bits.
 //!
 //! A file is gone through twice, in chunks that stay in the cache of a core: the lines and colons are
