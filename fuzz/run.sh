@@ -19,7 +19,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 exec </dev/null
 
-all=(csr losses intercept fits streams)
+all=(csr losses intercept fits streams svmlight)
 host=x86_64-unknown-linux-gnu
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 [ "${ASAN-}" = 1 ] && target_dir=$target_dir/asan
@@ -59,7 +59,7 @@ run_one() {
 # For executions of microseconds, choosing the next input by the rarity of its coverage takes longer than running it.
 entropic() {
     case $1 in
-    csr | losses | intercept) echo 0 ;;
+    csr | losses | intercept | svmlight) echo 0 ;;
     *) echo 1 ;;
     esac
 }

@@ -4,6 +4,7 @@
 //! |-----------|--------------------------------------------------|---------------------|
 //! | parameter | a setting is out of range or unknown             | `ValueError`        |
 //! | input     | the rows, targets or weights cannot be used      | `ValueError`        |
+//! | file      | a file cannot be read ([`Error::File`]), or not as what it should be ([`Error::Text`]) | `OSError`, `ValueError` |
 //! | memory    | there is not enough of it ([`Error::Memory`])    | `MemoryError`       |
 //! | run       | the run was ended from outside ([`Error::Interrupted`]) | the interrupt itself |
 //!
@@ -192,6 +193,28 @@ pub enum Error {
         found: &'static str,
         /// See [`loss::Loss::SMOOTH_RELATIVE`].
         relative: Option<&'static str>,
+    },
+    /// A text file is not in the format that was expected.
+    #[error("{file}:{line}:{column}: found {found}, expected {expected}")]
+    Text {
+        /// What the file is called.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// The byte of the line, from 1.
+        column: u64,
+        /// What is there.
+        found: String,
+        /// What should be there.
+        expected: &'static str,
+    },
+    /// A file cannot be read or written.
+    #[error("{file}: {reason}")]
+    File {
+        /// What the file is called.
+        file: String,
+        /// What the system says.
+        reason: String,
     },
     /// There is not enough memory.
     #[error(

@@ -71,6 +71,7 @@
 //! | `model`         | predictions of a fit                                                         |
 //! | [`predict`]     | predictions of several models at once, on several threads                    |
 //! | [`theory`]      | how many iterations suffice according to the theorems                        |
+//! | [`svmlight`]    | files in the svmlight format, read and written in parallel                   |
 //! | [`error`]       | the error type                                                               |
 //!
 //! Modules without a link are private, or public only for tests. `python/` (feature `python`) converts arguments and
@@ -114,6 +115,7 @@ pub mod rows;
 pub mod run;
 pub mod solver;
 mod steps;
+pub mod svmlight;
 pub mod theory;
 mod threads;
 

@@ -5,12 +5,17 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Self
 
+VERSION: str
+
 __all__ = [
+    "VERSION",
     "Fit",
     "Progress",
     "Rows",
     "Solver",
     "Stream",
+    "Table",
+    "Trained",
     "decision_function",
     "fit",
     "has_duplicates",
@@ -18,6 +23,7 @@ __all__ = [
     "objectives",
     "partial_fit",
     "predict_classes",
+    "read_svmlight",
     "theory_asdca",
     "theory_asdca_theta",
     "theory_pegasos",
@@ -26,6 +32,8 @@ __all__ = [
     "theory_sdca_sgd",
     "theory_sdca_smooth",
     "theory_sdca_smooth_averaged",
+    "train_svmlight",
+    "write_svmlight",
 ]
 
 # A C-contiguous array, or (data, indices, indptr, n_cols) of a CSR matrix.
@@ -114,6 +122,64 @@ class Solver:
     ) -> Solver: ...
 
 @final
+class Table:
+    @property
+    def data(self) -> NDArray[Any]: ...
+    @property
+    def indices(self) -> NDArray[Any]: ...
+    @property
+    def indptr(self) -> NDArray[Any]: ...
+    @property
+    def targets(self) -> NDArray[np.float64]: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_entries(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def from_one(self) -> bool: ...
+    @property
+    def labels(self) -> NDArray[np.float64]: ...
+    @property
+    def label_ends(self) -> NDArray[np.int64]: ...
+    @property
+    def query_ids(self) -> NDArray[np.int64]: ...
+
+@final
+class Trained:
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_entries(self) -> int: ...
+    @property
+    def n_features(self) -> int: ...
+    @property
+    def zero_based(self) -> bool: ...
+    @property
+    def span(self) -> tuple[float, float]: ...
+    @property
+    def classes(self) -> list[float]: ...
+    @property
+    def counts(self) -> list[int]: ...
+    @property
+    def coef(self) -> list[list[float]]: ...
+    @property
+    def intercept(self) -> list[float]: ...
+    @property
+    def objective(self) -> list[float]: ...
+    @property
+    def dual_objective(self) -> list[float]: ...
+    @property
+    def gap(self) -> list[float]: ...
+    @property
+    def epochs(self) -> list[float]: ...
+    @property
+    def steps(self) -> list[float]: ...
+    @property
+    def stop_reason(self) -> list[str]: ...
+
+@final
 class Stream:
     def __new__(
         cls,
@@ -192,6 +258,45 @@ class Rows:
     @property
     def has_duplicates(self) -> bool: ...
 
+def read_svmlight(
+    text: str | NDArray[np.uint8],
+    name: str,
+    *,
+    single: bool,
+    multilabel: bool,
+    zero_based: bool | None,
+    query_id: bool,
+    offset: int,
+    length: int | None,
+    n_threads: int,
+) -> Table: ...
+def train_svmlight(
+    path: str,
+    *,
+    seed: int,
+    classify: bool,
+    zero_based: bool | None,
+    loss: str,
+    loss_param: float | None,
+    C: float,
+    fit_intercept: bool,
+    tol: float,
+    max_iter: int,
+    max_time: float | None,
+    n_threads: int,
+    report: Callable[[Progress], bool] | None,
+    report_after: float,
+) -> Trained | None: ...
+def write_svmlight(
+    X: Rows | _Matrix,
+    labels: NDArray[np.float64],
+    write: Callable[[bytes], object],
+    *,
+    label_ends: NDArray[np.int64] | None,
+    query_id: NDArray[np.int64] | None,
+    zero_based: bool,
+    n_threads: int,
+) -> None: ...
 def losses() -> list[_Loss]: ...
 def has_duplicates(X: _Matrix) -> bool: ...
 def fit(

@@ -152,7 +152,7 @@ def _estimators() -> dict[str, type[CertifiedLinearModel]]:
 
     drop_in = sdca_rs.drop_in
     named = {
-        **vars(sdca_rs),
+        **{name: getattr(sdca_rs, name) for name in sdca_rs.__all__},
         **{f"drop_in.{name}": getattr(drop_in, name) for name in drop_in.__all__},
     }
     return {
@@ -286,6 +286,7 @@ def _model_of(record: Any) -> CertifiedLinearModel:
         )
     if found < 1:
         raise ValueError(f"format_version: found {found}, expected an integer >= 1")
+    _check_input(record.pop("input", None))
     _has_keys("the file", record, _KEYS)
     _is("sdca_rs_version", record["sdca_rs_version"], str)
     model = _estimator_of(record["estimator"], record["params"])
@@ -335,6 +336,24 @@ def _n_problems(
         return len(classes)
     # As many as there are intercepts: what else there is must agree.
     return max(1, len(_list_of("intercept", record["intercept"], None)))
+
+
+def _check_input(found: Any) -> None:
+    """Refuse a model of the command line whose rows it must prepare."""
+    if found is None:
+        return
+    plain = {"zero_based", "target", "columns"}
+    if isinstance(found, dict):
+        needed = sorted(key for key in found.keys() - plain if found[key] is not None)
+        if '"categories"' in json.dumps(found.get("columns")):
+            needed.append("categories")
+        if not needed:
+            return
+        found = ", ".join(needed)
+    raise ValueError(
+        f"input: found rows to be prepared ({found}), expected rows as they are: apply "
+        "this model by the command sdca-rs predict"
+    )
 
 
 def _estimator_of(name: Any, params: Any) -> CertifiedLinearModel:

@@ -19,18 +19,19 @@
 
 mod matrix;
 mod rows;
+mod svmlight;
 mod theory;
 mod watcher;
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use numpy::{
     Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
 };
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -57,6 +58,7 @@ impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         match error {
             Error::Memory { .. } => PyMemoryError::new_err(error.to_string()),
+            Error::File { .. } => PyOSError::new_err(error.to_string()),
             _ => PyValueError::new_err(error.to_string()),
         }
     }
@@ -102,8 +104,14 @@ fn copy_of<'py>(py: Python<'py>, values: &[f64]) -> PyResult<Bound<'py, PyArray1
 /// The compiled core of `sdca_rs`. Private: use the package.
 #[pymodule(gil_used = false)]
 mod _core {
+    /// The version, without the time that Python takes to look for it.
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+
     #[pymodule_export]
     use super::rows::PyRows;
+    #[pymodule_export]
+    use super::svmlight::{PyTable, PyTrained, read_svmlight, train_svmlight, write_svmlight};
     #[pymodule_export]
     use super::theory::{
         theory_asdca, theory_asdca_theta, theory_pegasos, theory_sdca_lipschitz,
@@ -467,6 +475,7 @@ fn fit<'py>(
             n_threads,
             watchers: Watchers {
                 report,
+                report_from: Instant::now(),
                 outside: &outside,
             },
         };

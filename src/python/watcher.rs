@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -40,7 +41,7 @@ impl Outside {
         self.ended.store(true, Ordering::Release);
     }
 
-    fn is_ended(&self) -> bool {
+    pub(super) fn is_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire)
     }
 
@@ -61,6 +62,7 @@ impl Outside {
 pub(super) struct Watcher<'a> {
     outside: &'a Outside,
     report: Option<&'a Py<PyAny>>,
+    report_from: Instant,
     class: usize,
     /// Whether the work runs in the thread that Python called from, the only one in which signals
     /// can be handled.
@@ -73,6 +75,7 @@ impl<'a> Watcher<'a> {
         Self {
             outside,
             report: None,
+            report_from: Instant::now(),
             class: 0,
             in_caller: true,
         }
@@ -83,6 +86,8 @@ impl<'a> Watcher<'a> {
 pub(super) struct Watchers<'a> {
     pub(super) outside: &'a Outside,
     pub(super) report: Option<&'a Py<PyAny>>,
+    /// Nothing is reported before.
+    pub(super) report_from: Instant,
 }
 
 impl Monitors for Watchers<'_> {
@@ -90,6 +95,7 @@ impl Monitors for Watchers<'_> {
         Box::new(Watcher {
             outside: self.outside,
             report: self.report,
+            report_from: self.report_from,
             class,
             in_caller,
         })
@@ -105,6 +111,9 @@ impl Monitor for Watcher<'_> {
         let Some(report) = self.report else {
             return ControlFlow::Continue(());
         };
+        if Instant::now() < self.report_from {
+            return ControlFlow::Continue(());
+        }
         let answer = Python::attach(|py| {
             let shown = PyProgress::new(py, self.class, progress)?;
             report.bind(py).call1((shown,))?.is_truthy()
