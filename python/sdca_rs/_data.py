@@ -54,22 +54,41 @@ def validate_X(
             order="C",
             ensure_all_finite=require_finite,
         )
-    except (TypeError, ValueError) as error:
-        # scikit-learn's own messages are what its users know. This one is numpy's.
+    except (TypeError, ValueError, OverflowError, IndexError) as error:
         is_text = "could not convert string" in str(error) and not is_sparse(X)
         found = _find_text(X) if is_text else None
-        if found is None:
+        if found is not None:
+            column, text = found
+            raise ValueError(
+                f"X: found text in column {column!r}, such as {text!r}, expected "
+                "numbers: sklearn.preprocessing.OneHotEncoder makes numbers of "
+                "categories, within a ColumnTransformer if there are other columns"
+            ) from error
+        # Its users know scikit-learn's own messages; those of numpy and scipy do not
+        # say what they are about.
+        if _is_raised_by_scikit_learn(error):
             raise
-        column, text = found
-        raise ValueError(
-            f"X: found text in column {column!r}, such as {text!r}, expected numbers: "
-            "sklearn.preprocessing.OneHotEncoder makes numbers of categories, within a "
-            "ColumnTransformer if there are other columns"
-        ) from error
-    except (OverflowError, IndexError) as error:
-        raise ValueError(
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
             f"X: found something else ({error}), expected numbers in rows and columns"
         ) from error
+
+
+# Raised in compiled code, which is not seen in a traceback.
+_OF_NUMPY = r"could not convert string|float\(\) argument|setting an array element"
+
+
+def _is_raised_by_scikit_learn(error: BaseException) -> bool:
+    """Whether scikit-learn raised the error, and not numpy or scipy, which it calls."""
+    if re.match(_OF_NUMPY, str(error)):
+        return False
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None:
+        return False
+    module = traceback.tb_frame.f_globals.get("__name__", "")
+    return str(module).startswith("sklearn.")
 
 
 def _find_text(X: Any) -> tuple[Any, str] | None:
