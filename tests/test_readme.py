@@ -73,6 +73,12 @@ def test_the_readme_shows_the_record_of_first_fits():
     assert set(lines) <= set(text_of("README.md").splitlines())
 
 
+def test_the_readme_shows_a_command_of_the_docs():
+    # `tests/test_cli.py` runs those of the page.
+    (block,) = re.findall(r"```console\n(.*?)```", text_of("README.md"), flags=re.S)
+    assert block in text_of("docs/cli.md")
+
+
 def anchors(text):
     """Return the anchors that GitHub, and myst, give to the headings of a page."""
     text = re.sub(r"```.*?```", "", text, flags=re.S)

@@ -26,7 +26,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import train_test_split
 from sklearn.svm import LinearSVC
 
-from sdca_rs import Sdca
+from sdca_rs import SdcaClassifier
 
 root = Path(sklearn.__file__).parent
 texts, modules = [], []
@@ -70,7 +70,7 @@ print(f"{X.shape[0]} rows, {X.shape[1]} columns, {X.nnz / X.shape[0]:.0f} words 
 # copied. Each of the models has its own certificate.
 
 start = time.perf_counter()
-model = Sdca("squared_hinge", C=1, random_state=0).fit(X, y)
+model = SdcaClassifier("squared_hinge", C=1, random_state=0).fit(X, y)
 ours = time.perf_counter() - start
 
 start = time.perf_counter()
@@ -78,8 +78,8 @@ peer = LinearSVC(C=1, random_state=0).fit(X, y)
 theirs = time.perf_counter() - start
 
 gap = (model.duality_gap_ / model.objective_).max()
-print(f"Sdca:      {ours:.2f} s, accuracy {model.score(X_test, y_test):.3f}")
-print(f"LinearSVC: {theirs:.2f} s, accuracy {peer.score(X_test, y_test):.3f}")
+print(f"SdcaClassifier: {ours:.2f} s, accuracy {model.score(X_test, y_test):.3f}")
+print(f"LinearSVC:      {theirs:.2f} s, accuracy {peer.score(X_test, y_test):.3f}")
 print(f"largest relative gap of all classes: {gap:.1e}")
 
 # %%

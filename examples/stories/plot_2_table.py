@@ -3,7 +3,8 @@ A table with categorical columns and missing values
 ===================================================
 
 Most tables hold numbers, categories and gaps. A ``ColumnTransformer`` makes them into
-columns that a linear model can use, and ``Sdca`` is the last step of the pipeline.
+columns that a linear model can use, and ``SdcaRegressor`` is the last step of the
+pipeline.
 """
 
 # %%
@@ -23,7 +24,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from sdca_rs import Sdca
+from sdca_rs import SdcaRegressor
 
 rng = np.random.default_rng(0)
 n = 8000
@@ -79,7 +80,9 @@ columns = ColumnTransformer(
     ],
     verbose_feature_names_out=False,
 )
-pipeline = make_pipeline(columns, Sdca("huber", loss_param=100, C=1, random_state=0))
+pipeline = make_pipeline(
+    columns, SdcaRegressor("huber", loss_param=100, C=1, random_state=0)
+)
 train, test, y, y_test = train_test_split(table, rent, random_state=0)
 pipeline.fit(train, y)
 print(f"R2 on held-out rows: {pipeline.score(test, y_test):.3f}")

@@ -21,7 +21,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sdca_rs import Sdca
+from sdca_rs import SdcaClassifier
 
 X, y = make_classification(
     20_000, 20, n_informative=6, flip_y=0.1, class_sep=0.8, random_state=0
@@ -37,12 +37,13 @@ X, X_test, y, y_test = train_test_split(X, y, random_state=0)
 # fits any rising curve, for which it needs some thousand rows.
 
 models = {
-    "log": make_pipeline(StandardScaler(), Sdca("log", random_state=0)),
+    "log": make_pipeline(StandardScaler(), SdcaClassifier("log", random_state=0)),
     "hinge, sigmoid": CalibratedClassifierCV(
-        make_pipeline(StandardScaler(), Sdca("hinge", random_state=0)), method="sigmoid"
+        make_pipeline(StandardScaler(), SdcaClassifier("hinge", random_state=0)),
+        method="sigmoid",
     ),
     "hinge, isotonic": CalibratedClassifierCV(
-        make_pipeline(StandardScaler(), Sdca("hinge", random_state=0)),
+        make_pipeline(StandardScaler(), SdcaClassifier("hinge", random_state=0)),
         method="isotonic",
     ),
 }

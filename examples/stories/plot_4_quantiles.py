@@ -21,7 +21,7 @@ from sklearn.linear_model import QuantileRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer
 
-from sdca_rs import Sdca
+from sdca_rs import SdcaRegressor
 
 rng = np.random.default_rng(0)
 
@@ -48,7 +48,7 @@ start = time.perf_counter()
 models = {
     q: make_pipeline(
         SplineTransformer(n_knots=12),
-        Sdca("quantile", loss_param=q, C=100, random_state=0),
+        SdcaRegressor("quantile", loss_param=q, C=100, random_state=0),
     ).fit(x, y)
     for q in quantiles
 }

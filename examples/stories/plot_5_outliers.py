@@ -16,7 +16,7 @@ A few wrong targets can spoil a least-squares fit. Losses that grow linearly, su
 import matplotlib.pyplot as plt
 import numpy as np
 
-from sdca_rs import Sdca
+from sdca_rs import SdcaRegressor
 
 rng = np.random.default_rng(0)
 n = 2000
@@ -46,7 +46,7 @@ errors = {loss: [] for loss in losses}
 for share in shares:
     y = spoil(share)
     for loss, param in losses.items():
-        model = Sdca(loss, loss_param=param, C=1, random_state=0).fit(X, y)
+        model = SdcaRegressor(loss, loss_param=param, C=1, random_state=0).fit(X, y)
         errors[loss].append(np.linalg.norm(model.coef_ - truth))
 
 for loss, values in errors.items():
@@ -76,7 +76,7 @@ plt.show()
 # width of four standard deviations of the noise, hardly any other rows are among them.
 
 y = spoil(0.1)
-model = Sdca("huber", loss_param=4, C=1, random_state=0).fit(X, y)
+model = SdcaRegressor("huber", loss_param=4, C=1, random_state=0).fit(X, y)
 residuals = np.abs(y - model.predict(X))
 at_limit = np.isclose(np.abs(model.dual_coef_), 4)
 print(f"{at_limit.mean():.1%} of the rows are at the limit")

@@ -23,7 +23,7 @@ from sklearn.model_selection import TunedThresholdClassifierCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sdca_rs import Sdca
+from sdca_rs import SdcaClassifier
 
 X, y = make_classification(
     40_000,
@@ -50,11 +50,11 @@ print(f"{y.mean():.1%} of the rows are cases")
 # ``TunedThresholdClassifierCV`` chooses it by cross-validation.
 
 models = {
-    "plain": Sdca("log", random_state=0),
-    "balanced": Sdca("log", class_weight="balanced", random_state=0),
-    "hinge, balanced": Sdca("hinge", class_weight="balanced", random_state=0),
+    "plain": SdcaClassifier("log", random_state=0),
+    "balanced": SdcaClassifier("log", class_weight="balanced", random_state=0),
+    "hinge, balanced": SdcaClassifier("hinge", class_weight="balanced", random_state=0),
     "plain, tuned threshold": TunedThresholdClassifierCV(
-        Sdca("log", random_state=0), scoring="f1"
+        SdcaClassifier("log", random_state=0), scoring="f1"
     ),
 }
 pipelines = {name: make_pipeline(StandardScaler(), m) for name, m in models.items()}

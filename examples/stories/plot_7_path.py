@@ -21,7 +21,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sdca_rs import Data, Sdca
+from sdca_rs import Data, SdcaClassifier
 
 X, y = make_classification(
     12_000, 120, n_informative=15, n_redundant=20, flip_y=0.15, random_state=0
@@ -42,7 +42,7 @@ values = np.geomspace(1e-5, 1, 20)
 
 def follow(warm):
     """Fit all values of C; return accuracies, seconds and epochs."""
-    model = Sdca("hinge", warm_start=warm, random_state=0)
+    model = SdcaClassifier("hinge", warm_start=warm, random_state=0)
     scores, seconds, epochs = [], 0.0, 0
     for C in values:
         start = time.perf_counter()
@@ -81,11 +81,13 @@ plt.show()
 # ``GridSearchCV`` fits each value by itself, on every fold. It needs nothing but the
 # pipeline, and a loose tolerance is enough to rank the values.
 
-pipeline = make_pipeline(StandardScaler(), Sdca("hinge", tol=1e-3, random_state=0))
-search = GridSearchCV(pipeline, {"sdca__C": values[::3]}, cv=5)
+pipeline = make_pipeline(
+    StandardScaler(), SdcaClassifier("hinge", tol=1e-3, random_state=0)
+)
+search = GridSearchCV(pipeline, {"sdcaclassifier__C": values[::3]}, cv=5)
 start = time.perf_counter()
 search.fit(raw, y)
 seconds = time.perf_counter() - start
-chosen = search.best_params_["sdca__C"]
+chosen = search.best_params_["sdcaclassifier__C"]
 print(f"{5 * len(values[::3])} fits in {seconds:.2f} s, best C: {chosen:.1g}")
 print(f"accuracy on new rows: {search.score(raw_test, y_test):.3f}")

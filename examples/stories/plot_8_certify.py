@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from sdca_rs import Sdca, certify
+from sdca_rs import SdcaClassifier, certify
 
 raw, y = load_breast_cancer(return_X_y=True)
 tables = {"as stored": raw, "scaled": StandardScaler().fit_transform(raw)}
@@ -31,7 +31,7 @@ models = {
     "LinearSVC(loss='hinge')": LinearSVC(loss="hinge", random_state=0),
     "LogisticRegression()": LogisticRegression(),
     "SGDClassifier('hinge')": SGDClassifier("hinge", alpha=1 / n, random_state=0),
-    "Sdca('hinge')": Sdca("hinge", random_state=0),
+    "SdcaClassifier('hinge')": SdcaClassifier("hinge", random_state=0),
 }
 
 # %%

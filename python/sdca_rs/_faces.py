@@ -177,7 +177,7 @@ class SdcaRegressor(RegressorMixin, Sdca):  # type: ignore[misc]
         for counts.
     loss_param : float, default=None
         The quantile of "quantile" (None is 0.5), where "huber" becomes linear (None is
-        1), or the width of the tube of "epsilon_insensitive" and
+        1.35), or the width of the tube of "epsilon_insensitive" and
         "squared_epsilon_insensitive" (None is 0.1).
     C : float, default=1.0
         Inverse strength of regularisation, as in scikit-learn: a smaller one
