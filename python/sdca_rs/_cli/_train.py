@@ -207,6 +207,8 @@ def _record(args: Namespace, trained: _core.Trained) -> dict[str, Any]:
             "lam": 1.0 / (args.C[0] * trained.n_rows),
             "total_weight": float(trained.n_rows),
             "steps": trained.steps,
+            "target_ndim": 1,
+            "intercept_scaling": None,
         },
         "certificate": {
             "objective": trained.objective,
