@@ -399,9 +399,8 @@ def messages_of(call, *models):
         FRAME.rename(columns={"a": "e"}),
         FRAME.assign(e="text"),
         pl.DataFrame(IRIS[:, :3], schema=NAMES[:3]),
-        [[1, 2], [3]],
     ],
-    ids=lambda rows: str(np.shape(rows) if not isinstance(rows, list) else "ragged"),
+    ids=lambda rows: str(np.shape(rows)),
 )
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_messages_are_scikit_learns(rows, fitted):

@@ -77,7 +77,7 @@ ALLOWED = [
 # What numbers that are too large for each other are told, whichever is the culprit.
 # scikit-learn's own messages about X name no argument.
 SCIKIT_LEARN = (
-    "^(Found array with |Expected 2D array|Complex data not supported"
+    "^(Found array with |Expected 2D (array|input)|Complex data not supported"
     "|np.matrix is not supported|Unable to convert array)"
 )
 TOO_LARGE = r"X: found numbers for which|^(learning_rate|eta0): found steps so long"

@@ -45,15 +45,17 @@ def validate_X(
         if is_sparse(X):
             X = _safe_sparse(X)
     try:
-        return validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_all_finite=require_finite,
-        )
+        # What numpy would warn about on the way is refused by checks that follow.
+        with np.errstate(all="ignore"):
+            return validate_data(
+                estimator,
+                X,
+                reset=reset,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=require_finite,
+            )
     except (TypeError, ValueError, OverflowError, IndexError) as error:
         is_text = "could not convert string" in str(error) and not is_sparse(X)
         found = _find_text(X) if is_text else None
@@ -80,7 +82,8 @@ _OF_NUMPY = r"could not convert string|float\(\) argument|setting an array eleme
 
 def _is_raised_by_scikit_learn(error: BaseException) -> bool:
     """Whether scikit-learn raised the error, and not numpy or scipy, which it calls."""
-    if re.match(_OF_NUMPY, str(error)):
+    is_of_numpy = re.match(_OF_NUMPY, str(error))
+    if is_of_numpy or not isinstance(error, TypeError | ValueError):
         return False
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
