@@ -4,7 +4,7 @@ use crate::memory;
 use crate::run::Certificate;
 
 /// A feasible dual point, a model (usually `w(a)`), and their certificate; see
-/// [`Problem::evaluate`].
+/// [`Problem::evaluate`](super::Problem::evaluate).
 #[derive(Debug, Clone)]
 pub struct Point {
     /// `a`.
