@@ -82,7 +82,7 @@ fn check<F: Real, I: Index, P: Index>(
     for _ in 0..n_rows {
         end = match bytes.byte() {
             255 => bytes.word().cast_signed(),
-            254 => end - 1,
+            254 => end.wrapping_sub(1),
             byte => end.wrapping_add(i64::from(byte % 24)),
         };
         indptr.push(pointer(end));
