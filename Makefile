@@ -76,7 +76,7 @@ lint-python: $(EXTRA)dev.stamp ## check the Python side only
 
 # In full, with data: SDCA_RS_DATA=FOLDER .venv/bin/python benches/compare.py, and benches/matrix.py
 # for which problems are certified by default settings.
-# The bounded form is `fuzz/run.sh 12`, part of .ci/run.
+# The bounded form is `fuzz/run.sh 8`, part of .ci/run.
 fuzz: need-cargo ## fuzz the core: SECONDS=600 for each target, two at a time
 	bash fuzz/run.sh $(SECONDS)
 
